@@ -1,0 +1,304 @@
+"""Settings of a generation and of its assistant: small, frozen, plain values.
+
+Knows nothing of torch or transformers at import time; the two conversions to and from
+`GenerationConfig` import transformers when they are called.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from uag_core.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
+METHODS = ("uag", "lookup", "uag+lookup")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+REFERENCES = ("transformers", "transformers_uag", "transformers_lookup")
+SCHEDULES = ("auto", "constant", "heuristic", "heuristic_transient")
+DEFAULT_TARGET = "embedded/target"
+DEFAULT_ASSISTANT = "embedded/assistant"
+DEFAULT_MAX_NEW_TOKENS = 128
+MAX_CANDIDATES = 64
+
+
+def _number(name: str, value: Any, *, low: float, high: float, integer: bool = False) -> Any:
+    """`value` as a finite number inside [low, high], or an `InputError` naming the setting."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(f"{name} must be a number, not {value!r}.")
+    if not math.isfinite(value):
+        raise InputError(f"{name} must be a finite number, not {value!r}.")
+    if integer and int(value) != value:
+        raise InputError(f"{name} must be a whole number, not {value!r}.")
+    if not low <= value <= high:
+        bounds = f"at least {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"
+        raise InputError(f"{name} must be {bounds}, not {value!r}.")
+    return int(value) if integer else float(value)
+
+
+def _set(instance: Any, name: str, value: Any) -> None:
+    object.__setattr__(instance, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationSettings:
+    """How the target decodes. `None` or 0 for `temperature` means greedy.
+
+    `top_k` 0, `top_p` 1, `min_p` 0, `repetition_penalty` 1 and `no_repeat_ngram_size` 0 (or
+    `None`) each mean "off". Raises `InputError` on values no decoder could use.
+    """
+
+    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    no_repeat_ngram_size: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    eos_token_ids: tuple[int, ...] | None = None  # None: the target's own
+
+    def __post_init__(self) -> None:
+        inf = math.inf
+        _set(
+            self,
+            "max_new_tokens",
+            _number("max_new_tokens", self.max_new_tokens, low=0, high=inf, integer=True),
+        )
+        checks: tuple[tuple[str, float, float, bool], ...] = (
+            ("temperature", 0.0, inf, False),
+            ("top_k", 0, inf, True),
+            ("top_p", 0.0, 1.0, False),
+            ("min_p", 0.0, 1.0, False),
+            ("no_repeat_ngram_size", 0, inf, True),
+            ("seed", 0, 2**63 - 1, True),
+        )
+        for name, low, high, integer in checks:
+            value = getattr(self, name)
+            if value is not None:
+                _set(self, name, _number(name, value, low=low, high=high, integer=integer))
+        if self.top_p == 0.0:
+            raise InputError("top_p must be above 0, not 0.")
+        if self.repetition_penalty is not None:
+            value = _number("repetition_penalty", self.repetition_penalty, low=0.0, high=inf)
+            if value == 0:
+                raise InputError("repetition_penalty must be above 0, not 0.")
+            _set(self, "repetition_penalty", value)
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        if not all(isinstance(item, str) for item in stop):
+            raise InputError("stop must be strings.")
+        _set(self, "stop", tuple(item for item in stop if item))
+        if self.eos_token_ids is not None:
+            _set(self, "eos_token_ids", tuple(int(i) for i in self.eos_token_ids))
+
+    @property
+    def do_sample(self) -> bool:
+        return bool(self.temperature)
+
+    @property
+    def uses_processors(self) -> bool:
+        """Whether logits pass through any processor before a token is chosen."""
+        return bool(
+            self.do_sample
+            or (self.repetition_penalty not in (None, 1.0))
+            or self.no_repeat_ngram_size
+        )
+
+    def with_seed(self, seed: int | None) -> GenerationSettings:
+        return replace(self, seed=seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        data = asdict(self)
+        data["stop"] = list(self.stop)
+        if self.eos_token_ids is not None:
+            data["eos_token_ids"] = list(self.eos_token_ids)
+        return data
+
+    @classmethod
+    def from_generation_config(
+        cls, config: GenerationConfig, *, seed: int | None = None
+    ) -> GenerationSettings:
+        """The part of a transformers `GenerationConfig` that this engine follows.
+
+        Raises `InputError` for what it cannot do: beams, several return sequences, no cache.
+        """
+        if (getattr(config, "num_beams", None) or 1) > 1:
+            raise InputError("num_beams must be 1: assisted generation follows a single sequence.")
+        if (getattr(config, "num_return_sequences", None) or 1) > 1:
+            raise InputError("num_return_sequences must be 1; call once per sequence instead.")
+        if getattr(config, "use_cache", None) is False:
+            raise InputError("use_cache=False cannot be used: verification needs the KV cache.")
+        eos = getattr(config, "eos_token_id", None)
+        eos_ids = None if eos is None else ((eos,) if isinstance(eos, int) else tuple(eos))
+        temperature = None
+        if getattr(config, "do_sample", None):
+            value = getattr(config, "temperature", None)
+            temperature = 1.0 if value is None else value
+        stop = getattr(config, "stop_strings", None) or ()
+        limit = getattr(config, "max_new_tokens", None)
+        return cls(
+            max_new_tokens=DEFAULT_MAX_NEW_TOKENS if limit is None else limit,
+            temperature=temperature,
+            top_k=getattr(config, "top_k", None) if temperature else None,
+            top_p=getattr(config, "top_p", None) if temperature else None,
+            min_p=getattr(config, "min_p", None) if temperature else None,
+            repetition_penalty=getattr(config, "repetition_penalty", None),
+            no_repeat_ngram_size=getattr(config, "no_repeat_ngram_size", None),
+            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            seed=seed,
+            eos_token_ids=eos_ids,
+        )
+
+    def to_generation_config(self) -> GenerationConfig:
+        """A `GenerationConfig` that makes `transformers.generate` decode the same way."""
+        from transformers import GenerationConfig
+
+        return GenerationConfig(**self.generation_kwargs())
+
+    def generation_kwargs(self) -> dict[str, Any]:
+        """The same settings as keyword arguments of `GenerationConfig`."""
+        values: dict[str, Any] = {
+            "max_new_tokens": self.max_new_tokens,
+            "do_sample": self.do_sample,
+            "repetition_penalty": self.repetition_penalty,
+            "no_repeat_ngram_size": self.no_repeat_ngram_size,
+            "stop_strings": list(self.stop) or None,
+        }
+        if self.do_sample:
+            values.update(
+                temperature=self.temperature,
+                top_k=self.top_k or 0,
+                top_p=1.0 if self.top_p is None else self.top_p,
+                min_p=self.min_p,
+            )
+        if self.eos_token_ids is not None:
+            values["eos_token_id"] = list(self.eos_token_ids)
+        return {key: value for key, value in values.items() if value is not None}
+
+
+# Fields whose names transformers' GenerationConfig already has at its top level.
+_STANDARD_FIELDS = (
+    "num_assistant_tokens",
+    "num_assistant_tokens_schedule",
+    "assistant_confidence_threshold",
+    "assistant_lookbehind",
+    "target_lookbehind",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantConfig:
+    """How the assistant drafts.
+
+    `num_assistant_tokens` None lets the engine choose; a number keeps the meaning it has in
+    `GenerationConfig`: that many draft tokens a round, as the schedule says. `schedule` "auto"
+    drafts while it pays. `assistant_confidence_threshold` (0 to 1) ends a draft early.
+    `width` fixes W, the positions of a padded target forward (candidates + 1).
+    `fallback` lets the engine decode plainly while drafting does not pay.
+    """
+
+    assistant: str | None = None  # the assistant's name, so that a saved configuration is whole
+    method: str = "uag"
+    num_assistant_tokens: int | None = None
+    num_assistant_tokens_schedule: str = "auto"
+    assistant_confidence_threshold: float | None = None
+    target_lookbehind: int = 10
+    assistant_lookbehind: int = 10
+    width: int | None = None
+    fallback: bool = True
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}.")
+        if self.num_assistant_tokens_schedule not in SCHEDULES:
+            raise InputError(
+                f"num_assistant_tokens_schedule must be one of {', '.join(SCHEDULES)}, "
+                f"not {self.num_assistant_tokens_schedule!r}."
+            )
+        if self.num_assistant_tokens is not None:
+            value = _number(
+                "num_assistant_tokens",
+                self.num_assistant_tokens,
+                low=1,
+                high=MAX_CANDIDATES,
+                integer=True,
+            )
+            _set(self, "num_assistant_tokens", value)
+        if self.assistant_confidence_threshold is not None:
+            value = _number(
+                "assistant_confidence_threshold",
+                self.assistant_confidence_threshold,
+                low=0.0,
+                high=1.0,
+            )
+            _set(self, "assistant_confidence_threshold", value)
+        for name in ("target_lookbehind", "assistant_lookbehind"):
+            value = _number(name, getattr(self, name), low=0, high=4096, integer=True)
+            _set(self, name, value)
+        if self.width is not None:
+            value = _number("width", self.width, low=2, high=MAX_CANDIDATES + 1, integer=True)
+            _set(self, "width", value)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> AssistantConfig:
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(data) - known)
+        if unknown:
+            raise InputError(f"Unknown assistant setting: {', '.join(unknown)}.")
+        return cls(**data)
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> AssistantConfig:
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise InputError("The assistant configuration is not valid JSON.") from error
+        if not isinstance(data, dict):
+            raise InputError("The assistant configuration must be a JSON object.")
+        return cls.from_dict(data)
+
+    def to_generation_config(self, base: GenerationConfig | None = None) -> GenerationConfig:
+        """A copy of `base` that carries this configuration through `save_pretrained`.
+
+        Fields that `GenerationConfig` knows go to its top level; the rest, with the assistant's
+        name, into its `assistant_config` dictionary.
+        """
+        from transformers import GenerationConfig
+
+        config = GenerationConfig.from_dict(base.to_dict()) if base else GenerationConfig()
+        rest = {}
+        for name, value in self.to_dict().items():
+            if name in _STANDARD_FIELDS and (value is not None and value != "auto"):
+                setattr(config, name, value)
+            elif name not in _STANDARD_FIELDS:
+                rest[name] = value
+        rest["auto"] = [
+            name for name in _STANDARD_FIELDS if getattr(self, name) in (None, "auto")
+        ]
+        config.assistant_config = rest
+        return config
+
+    @classmethod
+    def from_generation_config(cls, config: GenerationConfig) -> AssistantConfig | None:
+        """The configuration that `to_generation_config` stored, or None where there is none."""
+        rest = getattr(config, "assistant_config", None)
+        if not isinstance(rest, dict):
+            return None
+        data = {key: value for key, value in rest.items() if key != "auto"}
+        automatic = set(rest.get("auto", ()))
+        for name in _STANDARD_FIELDS:
+            value = getattr(config, name, None)
+            if name not in automatic and value is not None:
+                data[name] = value
+        return cls.from_dict(data)
