@@ -8,7 +8,7 @@ the consumer of the stream is at work.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Origin = Literal["prefill", "accepted", "bonus", "corrected", "plain"]
@@ -113,7 +113,7 @@ class Finished:
     wall_s: float
     ttft_s: float | None
     t: float
-    top2_gaps: tuple[float, ...] = field(default=())  # plain greedy runs: logit gap per new token
+    top2_gap: float | None = None  # logit gap at the position that was asked for, if one was
 
 
 Event = Started | Drafted | Verified | Notice | Finished
@@ -135,7 +135,7 @@ def from_json(data: dict[str, Any]) -> Event:
     for name in ("draft", "candidates", "tokens"):
         if name in values:
             values[name] = tuple(Piece(**piece) for piece in values[name])
-    for name in ("confidences", "origins", "notices", "token_ids", "top2_gaps"):
+    for name in ("confidences", "origins", "notices", "token_ids"):
         if name in values:
             values[name] = tuple(values[name])
     return cls(**values)
