@@ -1,0 +1,1 @@
+"""Measuring: one comparison, repeated runs, statistics. Knows engines, not pages."""

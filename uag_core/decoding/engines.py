@@ -1,0 +1,250 @@
+"""Plans for a pair of loaded models: which shapes, which proposer, which ids to read first.
+
+`Engines` answers "give me the events of plain decoding / of assisted decoding for this prompt" for
+two `LanguageModel`s. It takes no lock and loads nothing. It keeps only facts about the pair (the
+shape probe and the cost profile), never anything of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uag_core.config import AssistantConfig, GenerationSettings
+from uag_core.decoding import profile as profiles
+from uag_core.decoding.bridges import Bridge, IdBridge, TextBridge
+from uag_core.decoding.loop import Job, Shapes, decode
+from uag_core.decoding.pacing import Pacer
+from uag_core.decoding.prompts import assistant_prompt_ids, target_prompt_ids
+from uag_core.decoding.proposers import AssistantProposer, Proposer
+from uag_core.errors import InputError, NotBuiltError
+from uag_core.events import Event
+from uag_core.models.handle import LanguageModel
+
+DEFAULT_WIDTH = 6
+MIN_WIDTH = 4  # narrower forwards take other kernels than wider ones
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt as both models read it."""
+
+    target_ids: tuple[int, ...]
+    assistant_ids: tuple[int, ...] | None
+    notices: tuple[str, ...] = ()
+
+
+class Engines:
+    """Plain and assisted decoding for a target and an optional assistant.
+
+    `path` is "ids" when both tokenizers turn text into the same ids (whatever the padding of the
+    vocabularies), "text" otherwise.
+    """
+
+    def __init__(self, target: LanguageModel, assistant: LanguageModel | None) -> None:
+        self.target = target
+        self.assistant = assistant
+        same = assistant is not None and (
+            assistant.codec.fingerprint == target.codec.fingerprint
+        )
+        self.path: str = "ids" if same else "text"
+        self._independent: dict[int, bool] = {}
+        self._profiles: dict[int | None, profiles.CostProfile] = {}
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a user of this pair should know before any run."""
+        found: list[str] = []
+        if self.target.is_stateful:
+            found.append(
+                f"{self.target.id} keeps a recurrent state that cannot be rolled back: "
+                "it is decoded plainly."
+            )
+        elif self.assistant is not None and self.assistant.is_stateful:
+            found.append(
+                f"{self.assistant.id} keeps a recurrent state that cannot be rolled back: "
+                "it does not draft and the target is decoded plainly."
+            )
+        for lm in (self.target, self.assistant):
+            if lm is not None and not lm.codec.is_exact:
+                found.append(
+                    f"The tokens of {lm.id} are not plain pieces of text: they are decoded in a "
+                    "short window, and drafts may lose what its tokenizer does not keep."
+                )
+        return tuple(found)
+
+    def can_draft(self) -> bool:
+        """Whether the assistant may propose at all."""
+        return (
+            self.assistant is not None
+            and not self.assistant.is_stateful
+            and not self.target.is_stateful
+        )
+
+    def prompt(self, prompt: Any, *, raw: bool, system: str | None) -> Prompt:
+        """The ids both models read. Raises `InputError` for what cannot be a prompt."""
+        ids, notices = target_prompt_ids(self.target, prompt, raw=raw, system=system)
+        other: list[int] | None = None
+        if self.assistant is not None:
+            other = (
+                ids
+                if self.path == "ids"
+                else assistant_prompt_ids(
+                    self.assistant, prompt, raw=raw, system=system, target=self.target
+                )
+            )
+        return Prompt(tuple(ids), None if other is None else tuple(other), tuple(notices))
+
+    def exactness(self, exact: bool, config: AssistantConfig) -> tuple[bool, int | None, list[str]]:
+        """Whether runs can be exact, the fixed width W (None: no padding), and notices."""
+        target = self.target
+        if not exact:
+            return False, None, []
+        if not target.is_half_precision:
+            return True, None, []
+        if target.is_stateful:
+            return False, None, ["exact is off: a recurrent state has no fixed shapes."]
+        width = self.width(config)
+        if width not in self._independent:
+            self._independent[width] = profiles.rows_are_independent(target, width)
+        if not self._independent[width]:
+            return (
+                False,
+                None,
+                [
+                    f"exact is off: in {target.dtype} the logits of {target.id} depend on the "
+                    "other rows of a forward; float32 would be exact."
+                ],
+            )
+        return True, width, []
+
+    @staticmethod
+    def width(config: AssistantConfig) -> int:
+        """W: candidates of a round plus one."""
+        if config.width is not None:
+            return max(MIN_WIDTH, config.width)
+        if config.num_assistant_tokens is not None:
+            return max(MIN_WIDTH, config.num_assistant_tokens + 1)
+        return DEFAULT_WIDTH
+
+    def profile(self, width: int | None) -> profiles.CostProfile:
+        """The pair's cost profile for verifications of this shape, measured once."""
+        if width not in self._profiles:
+            self._profiles[width] = profiles.measure(
+                self.target, self.assistant if self.can_draft() else None, width=width
+            )
+        return self._profiles[width]
+
+    def plain(
+        self,
+        prompt: Prompt,
+        settings: GenerationSettings,
+        *,
+        exact: bool,
+        width: int | None,
+        engine: str = "baseline",
+        cancelled: Callable[[], bool] = lambda: False,
+        gap_position: int | None = None,
+        logits_processor: Sequence[object] | None = None,
+    ) -> Iterator[Event]:
+        """Events of plain decoding, padded to `width` or not at all."""
+        job = self._job(prompt, settings, width, engine, exact, AssistantConfig())
+        job.cancelled = cancelled
+        job.gap_position = gap_position
+        job.logits_processor = logits_processor
+        return decode(job)
+
+    def assisted(
+        self,
+        prompt: Prompt,
+        settings: GenerationSettings,
+        config: AssistantConfig,
+        *,
+        exact: bool,
+        width: int | None,
+        cancelled: Callable[[], bool] = lambda: False,
+        make_proposer: Callable[[], Proposer] | None = None,
+        logits_processor: Sequence[object] | None = None,
+    ) -> Iterator[Event]:
+        """Events of assisted decoding; `make_proposer` replaces the assistant (for tests)."""
+        if config.method != "uag" and make_proposer is None:
+            raise NotBuiltError(f"The method {config.method!r} is not in this version.", "Use uag.")
+        job = self._job(prompt, settings, width, config.method, exact, config)
+        job.cancelled = cancelled
+        job.logits_processor = logits_processor
+        job.notices = self.notices
+        if make_proposer is None and self.can_draft():
+            make_proposer = self._proposer_maker(prompt, config, job)
+        if make_proposer is None:
+            if self.assistant is None:
+                raise InputError("Assisted decoding needs an assistant.", "Name one.")
+            return decode(job)
+        same_shape = width is not None
+        pacer = Pacer(
+            config,
+            max_candidates=job.shapes.max_candidates,
+            plain_step_s=self._known_step(width),
+            same_shape=same_shape,
+        )
+        return decode(job, make_proposer, pacer)
+
+    def _known_step(self, width: int | None) -> float | None:
+        profile = self._profiles.get(width)
+        return None if profile is None else profile.plain_step_s
+
+    def _proposer_maker(
+        self, prompt: Prompt, config: AssistantConfig, job: Job
+    ) -> Callable[[], Proposer]:
+        assistant = self.assistant
+        assert assistant is not None and prompt.assistant_ids is not None
+        assistant_ids = prompt.assistant_ids
+
+        def make() -> Proposer:
+            bridge: Bridge
+            if self.path == "ids":
+                bridge = IdBridge(assistant.codec, assistant_ids)
+            else:
+                bridge = TextBridge(assistant.codec, assistant_ids, config.assistant_lookbehind)
+            return AssistantProposer(
+                assistant,
+                bridge,
+                capacity=len(assistant_ids) + 2 * min(job.settings.max_new_tokens, 512) + 64,
+                target_eos_id=self.target.end_of_turn_id,
+                cancelled=job.cancelled,
+            )
+
+        return make
+
+    def _job(
+        self,
+        prompt: Prompt,
+        settings: GenerationSettings,
+        width: int | None,
+        engine: str,
+        exact: bool,
+        config: AssistantConfig,
+    ) -> Job:
+        count = len(prompt.target_ids)
+        room = self.target.context_length - count
+        new = min(settings.max_new_tokens, room)
+        fixed = config.num_assistant_tokens or (config.width or DEFAULT_WIDTH) - 1
+        return Job(
+            target=self.target,
+            prompt_ids=prompt.target_ids,
+            settings=settings,
+            shapes=Shapes(
+                width=width,
+                # One length for every run over this prompt: rows must not see it change.
+                cache_length=count + new + (width or 16),
+                max_candidates=(width - 1) if width else fixed,
+            ),
+            engine=engine,
+            exact=exact,
+            target_lookbehind=config.target_lookbehind,
+            num_prompt_tokens_assistant=(
+                None if prompt.assistant_ids is None else len(prompt.assistant_ids)
+            ),
+            path=None if engine.startswith("baseline") else self.path,
+            notices=prompt.notices,
+        )

@@ -1,0 +1,199 @@
+"""Where candidates come from, behind one small interface.
+
+A proposer only proposes: the target verifies every candidate, so nothing here can change the
+output, only its speed. `AssistantProposer` drives a model, with any tokenizer (through text) or
+with the target's own (through ids). Knows nothing of verification, sampling or events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Protocol
+
+import torch
+
+from uag_core.decoding.bridges import Bridge
+from uag_core.decoding.caches import CachedModel, synchronize
+from uag_core.models.handle import LanguageModel
+from uag_core.tokenization import TargetLedger
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a proposer suggests for one round; times in seconds.
+
+    `draft_ids` with their `draft_pieces` (bytes) and `confidences` are in the proposer's own
+    vocabulary; `candidate_ids` are the same text as target ids.
+    """
+
+    candidate_ids: tuple[int, ...] = ()
+    draft_ids: tuple[int, ...] = ()
+    draft_pieces: tuple[bytes, ...] = ()
+    confidences: tuple[float, ...] = ()
+    source: str = ""
+    draft_s: float = 0.0
+    reencode_s: float = 0.0
+
+
+class Proposer(Protocol):
+    """The interface. `draft_limit` and `limit` bound draft tokens and candidates."""
+
+    name: str
+
+    def propose(
+        self,
+        ledger: TargetLedger,
+        limit: int,
+        draft_limit: int,
+        go_on: Callable[[float], bool],
+    ) -> Proposal:
+        """Suggest up to `limit` target ids that continue `ledger.ids`.
+
+        `go_on(confidence)` tells, after each draft token, whether another one is worth its cost.
+        """
+        ...
+
+    def commit(self, ids: Sequence[int], pieces: Sequence[bytes]) -> None:
+        """Take note of committed target ids and the bytes they added."""
+        ...
+
+    def close(self) -> None:
+        """Free caches."""
+        ...
+
+
+class AssistantProposer:
+    """Drafts greedily with an assistant model over its own rolled-back cache.
+
+    A point-mass draft is lossless whatever it is, so drafting is greedy also when the target
+    samples. An assistant whose context is shorter than the text goes on from the last half of its
+    context; `notices` says so.
+    """
+
+    def __init__(
+        self,
+        assistant: LanguageModel,
+        bridge: Bridge,
+        *,
+        capacity: int,
+        target_eos_id: int | None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.name = "assistant"
+        self.assistant = assistant
+        self.bridge = bridge
+        self.notices: list[str] = []
+        self._eos = frozenset(assistant.eos_token_ids)
+        self._target_eos_id = target_eos_id
+        self._cancelled = cancelled
+        capacity = min(capacity, assistant.context_length + 1)
+        self._model = CachedModel(assistant, capacity)
+        self._cached: list[int] = []  # the ids whose keys and values the cache holds
+        self._valid = 0  # leading ids of the bridge that are known to be in the cache
+
+    def commit(self, ids: Sequence[int], pieces: Sequence[bytes]) -> None:
+        self.bridge.commit(ids, pieces)
+
+    def close(self) -> None:
+        self._model.close()
+        self._cached.clear()
+
+    def propose(
+        self,
+        ledger: TargetLedger,
+        limit: int,
+        draft_limit: int,
+        go_on: Callable[[float], bool],
+    ) -> Proposal:
+        if limit <= 0 or draft_limit <= 0:
+            return Proposal(source=self.name)
+        start = perf_counter()
+        feed = self._catch_up(draft_limit)
+        synced = perf_counter()
+        if not feed:
+            return Proposal(source=self.name, reencode_s=synced - start)
+        ids, confidences, ended = self._draft(feed, draft_limit, go_on)
+        synchronize(self.assistant)
+        drafted = perf_counter()
+        pieces = self.bridge.pieces(ids)
+        candidates = self.bridge.candidates(ledger, ids, pieces, limit)
+        if ended and len(candidates) < limit and self._target_eos_id is not None:
+            # The assistant's end of turn is the target's by role, not by id or text.
+            if self.bridge.is_whole(candidates, ledger, pieces):
+                candidates = [*candidates, self._target_eos_id]
+        done = perf_counter()
+        return Proposal(
+            candidate_ids=tuple(candidates),
+            draft_ids=tuple(ids),
+            draft_pieces=tuple(pieces),
+            confidences=tuple(confidences),
+            source=self.name,
+            draft_s=drafted - synced,
+            reencode_s=(synced - start) + (done - drafted),
+        )
+
+    def _catch_up(self, draft_limit: int) -> list[int]:
+        """Bring the ids up to date and roll the cache back to what still holds.
+
+        Returns the ids to feed before drafting; empty where there is nothing to draft from.
+        """
+        valid = min(self._valid, self.bridge.sync())
+        room = self.assistant.context_length - draft_limit
+        if len(self.bridge.ids) > room:
+            self.bridge.restart(max(1, room // 2))
+            valid = 0
+            self._note(
+                f"The assistant's context ({self.assistant.context_length} tokens) is shorter than "
+                "the text; it drafts from the last part of it."
+            )
+        ids = self.bridge.ids
+        # Drafted tokens that were accepted are in the cache already.
+        shared = min(len(ids), len(self._cached))
+        while valid < shared and self._cached[valid] == ids[valid]:
+            valid += 1
+        self._valid = valid
+        keep = min(valid, len(ids) - 1)
+        feed = ids[keep:]
+        if not ids or any(not 0 <= i < self.assistant.embedding_rows for i in feed):
+            self._note("The assistant cannot read some of the text; it does not draft there.")
+            return []
+        self._model.rollback(len(self._cached) - keep)
+        del self._cached[keep:]
+        return feed
+
+    def _draft(
+        self, feed: list[int], draft_limit: int, go_on: Callable[[float], bool]
+    ) -> tuple[list[int], list[float], bool]:
+        """Greedy draft ids with confidences, and whether the assistant ended its turn."""
+        ids: list[int] = []
+        confidences: list[float] = []
+        if len(feed) > 64:
+            logits = self._model.prefill(feed, self._cancelled)
+            if logits is None:
+                self._cached = list(self.bridge.ids[: self._model.length])
+                return ids, confidences, False
+        else:
+            logits = self._model.forward(feed, last_only=True)
+        self._cached.extend(feed)
+        self._valid = len(self._cached)
+        known = min(self.assistant.codec.size, logits.shape[-1])
+        while True:
+            row = logits[0, :known].float()  # rows past the tokenizer are padding of the head
+            value, index = row.max(dim=-1)
+            log_confidence = value - torch.logsumexp(row, dim=-1)
+            packed = torch.stack((index.double(), log_confidence.double())).tolist()
+            token_id, confidence = int(packed[0]), min(1.0, 2.718281828459045 ** packed[1])
+            if token_id in self._eos:
+                return ids, confidences, True
+            ids.append(token_id)
+            confidences.append(confidence)
+            if len(ids) >= draft_limit or not go_on(confidence) or self._cancelled():
+                return ids, confidences, False
+            logits = self._model.forward([token_id])
+            self._cached.append(token_id)
+
+    def _note(self, message: str) -> None:
+        if message not in self.notices:
+            self.notices.append(message)

@@ -1,0 +1,308 @@
+"""`ModelPair`: a target and an assistant by name, and everything one can do with them.
+
+The Python surface of the package. Loads through the registry, takes the run lock for the time of a
+run, turns low-level failures into errors that can be shown. Knows no pages and no command line.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from uag_core import metrics
+from uag_core.benchmark.compare import CompareDone, CompareStep, Comparison, compare
+from uag_core.config import (
+    DEFAULT_ASSISTANT,
+    DEFAULT_TARGET,
+    AssistantConfig,
+    GenerationSettings,
+)
+from uag_core.decoding.engines import Engines
+from uag_core.errors import InputError, RunCancelled, RunError, UAGError
+from uag_core.events import Event, Finished
+from uag_core.models import memory, registry
+from uag_core.models.handle import LanguageModel
+
+
+class Flag(Protocol):
+    """What can cancel a run: a `threading.Event`, or anything with its `is_set`."""
+
+    def is_set(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one generation gave.
+
+    `metrics` holds the counts, rates and times of `compare --json`'s "assisted"; `events` is the
+    whole stream.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: str
+    exact: bool
+    seed: int | None
+    metrics: dict[str, Any]
+    notices: tuple[str, ...]
+    events: tuple[Event, ...]
+
+
+class ModelPair:
+    """A target language model and an assistant, tokenizers alike or not.
+
+    Args:
+        target, assistant: names as in `uag_core.models.references` (a Hub id, a local folder, an
+            embedded one). `assistant` None allows plain decoding only.
+        dtype: "auto", "float32", "bfloat16" or "float16".
+        device: "auto", "cpu" or "cuda[:n]".
+        progress: called with one line of text whenever loading has something to say.
+
+    Raises the errors of `uag_core.errors`, each one line that can be shown.
+    """
+
+    def __init__(
+        self,
+        target: str = DEFAULT_TARGET,
+        assistant: str | None = DEFAULT_ASSISTANT,
+        *,
+        dtype: str = "auto",
+        device: str = "auto",
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        loaded = registry.get(target, dtype, device, progress)
+        with registry.hold(loaded):
+            helper = (
+                registry.get(assistant, dtype, device, progress) if assistant is not None else None
+            )
+        self._engines = Engines(loaded, helper)
+
+    @classmethod
+    def from_models(cls, target: LanguageModel, assistant: LanguageModel | None) -> ModelPair:
+        """A pair of models that are already in memory."""
+        pair = cls.__new__(cls)
+        pair._engines = Engines(target, assistant)
+        return pair
+
+    @property
+    def target(self) -> LanguageModel:
+        return self._engines.target
+
+    @property
+    def assistant(self) -> LanguageModel | None:
+        return self._engines.assistant
+
+    @property
+    def path(self) -> str:
+        """"ids" when both tokenizers give the same ids, "text" otherwise."""
+        return self._engines.path
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return self._engines.notices
+
+    @property
+    def engines(self) -> Engines:
+        """The engines below, for benchmarks that measure them one by one."""
+        return self._engines
+
+    def generate(
+        self,
+        prompt: Any,
+        generation_config: Any = None,
+        assistant_config: AssistantConfig | None = None,
+        **options: Any,
+    ) -> Result:
+        """Generate an answer; arguments as in `stream`.
+
+        Raises `RunCancelled` when the run was cancelled before its first token.
+        """
+        events = tuple(self.stream(prompt, generation_config, assistant_config, **options))
+        finished = next(e for e in events if isinstance(e, Finished))
+        if finished.finish_reason == "cancelled" and not finished.token_ids:
+            raise RunCancelled("The run was cancelled before its first token.")
+        started = events[0]
+        return Result(
+            text=finished.text,
+            token_ids=finished.token_ids,
+            finish_reason=finished.finish_reason,
+            exact=getattr(started, "exact", False),
+            seed=getattr(started, "seed", None),
+            metrics=metrics.summarize(events),
+            notices=tuple(metrics.notices(events)),
+            events=events,
+        )
+
+    def stream(
+        self,
+        prompt: Any,
+        generation_config: Any = None,
+        assistant_config: AssistantConfig | None = None,
+        *,
+        raw: bool = False,
+        system: str | None = None,
+        exact: bool = True,
+        seed: int | None = None,
+        cancel: Flag | None = None,
+        engine: str | None = None,
+        logits_processor: Sequence[object] | None = None,
+    ) -> Iterator[Event]:
+        """The events of one generation.
+
+        Args:
+            prompt: a text, chat messages (`[{"role", "content"}]`), or a list of target ids.
+            generation_config: a `GenerationConfig` of transformers, a `GenerationSettings`, or
+                None for greedy defaults. A configuration that carries an assistant configuration
+                (see `AssistantConfig.to_generation_config`) switches it on.
+            assistant_config: how to draft.
+            raw: continue the prompt as plain text instead of through the chat template.
+            exact: ids equal to plain decoding of the same shapes (see `Engines.exactness`).
+            seed: for sampling; drawn and reported when absent.
+            cancel: looked at before every forward.
+            engine: "baseline" or "baseline_unpadded" for plain decoding; None for assisted.
+            logits_processor: further transformers logits processors, applied first.
+        """
+        settings, config = self._settings(generation_config, assistant_config, seed)
+        cancelled = _cancelled(cancel)
+        if engine not in (None, "baseline", "baseline_unpadded", config.method):
+            raise InputError(f"Unknown engine {engine!r}.")
+        text = self._engines.prompt(prompt, raw=raw, system=system)
+        with self._run(cancelled):
+            really, width, notices = self._engines.exactness(exact, config)
+            text = type(text)(text.target_ids, text.assistant_ids, (*text.notices, *notices))
+            if engine in ("baseline", "baseline_unpadded") or self.assistant is None:
+                name = engine or "baseline"
+                yield from self._engines.plain(
+                    text,
+                    settings,
+                    exact=really,
+                    width=None if name == "baseline_unpadded" else width,
+                    engine=name,
+                    cancelled=cancelled,
+                    logits_processor=logits_processor,
+                )
+            else:
+                yield from self._engines.assisted(
+                    text,
+                    settings,
+                    config,
+                    exact=really,
+                    width=width,
+                    cancelled=cancelled,
+                    logits_processor=logits_processor,
+                )
+
+    def compare(
+        self,
+        prompt: Any,
+        generation_config: Any = None,
+        assistant_config: AssistantConfig | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Measure plain against assisted decoding; the `compare --json` object."""
+        for step in self.compare_stream(prompt, generation_config, assistant_config, **options):
+            if isinstance(step, CompareDone):
+                return step.document
+        raise RunCancelled("The comparison was cancelled.")
+
+    def compare_stream(
+        self,
+        prompt: Any,
+        generation_config: Any = None,
+        assistant_config: AssistantConfig | None = None,
+        *,
+        raw: bool = False,
+        system: str | None = None,
+        exact: bool = True,
+        seed: int | None = None,
+        references: Sequence[str] = (),
+        repeats: int = 1,
+        cancel: Flag | None = None,
+        waiting: Callable[[int], None] | None = None,
+    ) -> Iterator[CompareStep | CompareDone]:
+        """The events of a comparison, and at last one `CompareDone`. Arguments as in `stream`.
+
+        `waiting(n)` is called while n runs are ahead of this one. Closing the iterator cancels:
+        caches are freed and the lock is released. Raises `InputError` before anything runs when
+        the pair has no assistant to compare with.
+        """
+        settings, config = self._settings(generation_config, assistant_config, seed)
+        if self.assistant is None:
+            raise InputError("A comparison needs an assistant.", "Name one.")
+        cancelled = _cancelled(cancel)
+        text = self._engines.prompt(prompt, raw=raw, system=system)
+        job = Comparison(
+            engines=self._engines,
+            prompt=text,
+            settings=settings,
+            config=config,
+            exact=exact,
+            references=tuple(references),
+            repeats=repeats,
+            cancelled=cancelled,
+            echo={"raw": raw, "system": system},
+        )
+        with self._run(cancelled, waiting):
+            yield from compare(job)
+
+    def _settings(
+        self, generation_config: Any, assistant_config: AssistantConfig | None, seed: int | None
+    ) -> tuple[GenerationSettings, AssistantConfig]:
+        config = assistant_config
+        if generation_config is None:
+            settings = GenerationSettings()
+        elif isinstance(generation_config, GenerationSettings):
+            settings = generation_config
+        else:
+            settings = GenerationSettings.from_generation_config(generation_config)
+            config = config or AssistantConfig.from_generation_config(generation_config)
+        if seed is not None:
+            settings = settings.with_seed(seed)
+        if settings.do_sample and settings.seed is None:
+            settings = settings.with_seed(secrets.randbits(31))
+        elif not settings.do_sample and settings.seed is not None:
+            settings = settings.with_seed(None)
+        config = config or AssistantConfig()
+        if self.assistant is not None and config.assistant != self.assistant.ref:
+            config = AssistantConfig.from_dict(
+                {**config.to_dict(), "assistant": self.assistant.ref}
+            )
+        return settings, config
+
+    @contextmanager
+    def _run(
+        self, cancelled: Callable[[], bool], waiting: Callable[[int], None] | None = None
+    ) -> Iterator[None]:
+        """Hold the models and the run lock; failures come out as errors that can be shown."""
+        problem: UAGError | None = None
+        with registry.hold(self.target, self.assistant):
+            if not registry.run_lock.acquire(cancelled, waiting):
+                raise RunCancelled("The run was cancelled while it waited for its turn.")
+            try:
+                yield
+            except UAGError:
+                raise
+            except Exception as error:
+                problem = _shown(error, self.target.device)
+                cause = error.with_traceback(None)
+            finally:
+                registry.run_lock.release()
+        if problem is not None:
+            # The frames of the failed run (and the tensors in them) are gone by now.
+            memory.release_unused()
+            raise problem from cause
+
+
+def _shown(error: Exception, device: str) -> UAGError:
+    if memory.is_out_of_memory(error):
+        return memory.out_of_memory("the run", device)
+    line = str(error).strip().splitlines()
+    reason = line[0] if line else type(error).__name__
+    return RunError(f"The run failed: {type(error).__name__}: {reason[:300]}")
+
+
+def _cancelled(cancel: Flag | None) -> Callable[[], bool]:
+    return (lambda: False) if cancel is None else cancel.is_set
