@@ -61,7 +61,7 @@ def call(name: str, action: Callable[[], T]) -> T:
         return action()
     except UAGError:
         raise
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # noqa: BLE001 - the client's own and its HTTP library's
         problem = translate(error, name)
     raise problem
 
@@ -125,7 +125,7 @@ def resolve(repo: str, revision: str | None, name: str) -> str:
     try:
         info = huggingface_hub.HfApi().model_info(repo, revision=revision, timeout=_TIMEOUT_S)
         problem: Exception | None = None
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # noqa: BLE001 - the client's own and its HTTP library's
         problem = translate(error, name)
     if problem is None and info.sha and _SHA.fullmatch(info.sha):
         return info.sha

@@ -96,7 +96,9 @@ def fetch(wheel: Wheel, folder: Path, say: Progress) -> Path:
     if status != 0:
         raise _pip_error(output.lower(), wheel)
     path = folder / wheel.file_name
-    if not path.is_file() or sha256(path) != wheel.sha256:
+    if not path.is_file():
+        raise _pip_error("", wheel)
+    if sha256(path) != wheel.sha256:
         raise damaged(wheel.what)
     return path
 
