@@ -173,7 +173,7 @@ class Engines:
         job = self._job(prompt, settings, width, config.method, exact, config)
         job.cancelled = cancelled
         job.logits_processor = logits_processor
-        job.notices = self.notices
+        job.notices = (*self.notices, *prompt.notices)
         if make_proposer is None and self.can_draft():
             make_proposer = self._proposer_maker(prompt, config, job)
         if make_proposer is None:

@@ -123,7 +123,11 @@ class _Loop:
         self.stream = StreamingText()
         self.ledger = TargetLedger(self.codec, job.prompt_ids, job.target_lookbehind)
         self.stop = StopChecker(
-            eos_ids=job.settings.eos_token_ids or job.target.eos_token_ids,
+            eos_ids=(
+                job.target.eos_token_ids
+                if job.settings.eos_token_ids is None
+                else job.settings.eos_token_ids
+            ),
             stop_strings=job.settings.stop,
             max_new_tokens=job.settings.max_new_tokens,
             room=job.target.context_length - len(job.prompt_ids),

@@ -10,12 +10,14 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
 import torch
 from transformers import GenerationConfig, StoppingCriteria
 from transformers.generation.streamers import BaseStreamer
+from transformers.utils import logging
 
 from uag_core.config import GenerationSettings
 from uag_core.decoding.caches import synchronize
@@ -123,7 +125,7 @@ class ReferenceEngine:
         kwargs = self._kwargs()
         if settings.stop:
             kwargs["tokenizer"] = target.tokenizer
-        eos = settings.eos_token_ids or target.eos_token_ids
+        eos = target.eos_token_ids if settings.eos_token_ids is None else settings.eos_token_ids
         config = settings.to_generation_config()
         config.eos_token_id = list(eos) or None
         config.pad_token_id = eos[0] if eos else 0
@@ -134,7 +136,7 @@ class ReferenceEngine:
             torch.manual_seed(settings.seed)
         start = perf_counter()
         recorder = _Recorder(start)
-        with warnings.catch_warnings(), torch.inference_mode():
+        with warnings.catch_warnings(), _quiet(), torch.inference_mode():
             warnings.simplefilter("ignore")
             output = self._model.generate(
                 ids,
@@ -200,6 +202,17 @@ class ReferenceEngine:
         if len(ids) >= limit:
             return "length" if limit == settings.max_new_tokens else "context"
         return "stop_string"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """transformers warns about arguments that its own assisted path passes; not our readers."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def _shell(lm: LanguageModel) -> Any:

@@ -22,6 +22,8 @@ from uag_core.tokenization.byte_table import ByteTable, build_table
 
 # Enough to see every merge that a decoder makes across neighbouring tokens.
 _DECODE_WINDOW = 8
+# A noncharacter: tokenizers never see it in text worth generating.
+_HIDDEN = "\U0010ffff"
 
 
 def _without_prefixes(part: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -78,6 +80,9 @@ class TokenizerCodec:
         document["normalizer"] = _without_prefixes(document.get("normalizer"))
         document["pre_tokenizer"] = _without_prefixes(document.get("pre_tokenizer"))
         document["decoder"] = _without_cleanup(document.get("decoder"))
+        added = document["added_tokens"]
+        self._spellings = {token["id"]: token["content"] for token in added}
+        _hide_specials(document)
         self._backend = Tokenizer.from_str(json.dumps(document))
         self._backend.encode_special_tokens = True
         self._lock = threading.Lock()
@@ -85,7 +90,7 @@ class TokenizerCodec:
         self.normalizer: str | None = (document["normalizer"] or {}).get("type")
         vocabulary = self._backend.get_vocab(with_added_tokens=True)
         self.size = max(vocabulary.values(), default=-1) + 1
-        special = {token["id"] for token in document["added_tokens"] if token["special"]}
+        special = {token["id"] for token in added if token["special"]}
         special.update(i for i in getattr(tokenizer, "all_special_ids", ()) if i is not None)
         self.control_ids = frozenset(special)
         self._known = frozenset(vocabulary.values())
@@ -105,7 +110,9 @@ class TokenizerCodec:
 
     def spelling(self, token_id: int) -> bytes:
         """The literal spelling of an id, for showing control tokens; empty where unknown."""
-        token = self._backend.id_to_token(token_id) if 0 <= token_id < self.size else None
+        token = self._spellings.get(token_id)
+        if token is None and 0 <= token_id < self.size:
+            token = self._backend.id_to_token(token_id)
         return (token or "").encode()
 
     def piece(self, token_id: int, previous: Sequence[int] = ()) -> bytes:
@@ -181,6 +188,30 @@ class TokenizerCodec:
 
     def _round_trip(self, text: str) -> str:
         return self._decode(self.encode(text))
+
+
+def _hide_specials(document: dict[str, Any]) -> None:
+    """Keep typed text from becoming a special token where the model's own vocabulary has it.
+
+    Unigram vocabularies (T5, XLM-R) list their control tokens as ordinary pieces, word-level ones
+    as ordinary words; no parsing switch reaches those. They get a spelling that no text has.
+    """
+    model = document["model"]
+    whole_words = model["type"] in {"Unigram", "WordLevel", "WordPiece"}
+    if not whole_words and not model.get("ignore_merges"):
+        return
+    special = {token["content"] for token in document["added_tokens"] if token["special"]}
+    special.discard(model.get("unk_token"))
+    vocabulary = model["vocab"]
+    if isinstance(vocabulary, dict):
+        hidden = special & set(vocabulary)
+        model["vocab"] = {_HIDDEN * (k in hidden) + k: v for k, v in vocabulary.items()}
+    else:
+        hidden = special & {piece for piece, _ in vocabulary}
+        model["vocab"] = [[_HIDDEN * (p in hidden) + p, score] for p, score in vocabulary]
+    document["added_tokens"] = [
+        token for token in document["added_tokens"] if token["content"] not in hidden
+    ]
 
 
 def _fingerprint(document: dict[str, Any]) -> str:

@@ -146,21 +146,36 @@ class AssistantLedger:
         """Index into `_ends` at which re-encoding starts: a safe boundary where there is one."""
         end = len(self._ends)
         earliest = max(0, end - self.lookbehind)
-        while earliest and not is_boundary(self._text, self._ends[earliest - 1]):
+        while not self._can_start(earliest):
             earliest -= 1
         for index in range(earliest, end):
             offset = self._ends[index - 1] if index else 0
             if self._text[offset : offset + 1] in (b" ", b"\n") and (
                 offset == 0 or self._text[offset - 1] not in _SPACES
             ):
-                return index
+                return index if self._can_start(index) else earliest
         return earliest
+
+    def _can_start(self, index: int) -> bool:
+        """Whether the text behind token `index - 1` is the text of the tokens from `index` on.
+
+        Not so inside a character, nor between tokens that stand for one span of the text together.
+        """
+        if index == 0:
+            return True
+        offset = self._ends[index - 1]
+        if index < len(self._ends) and self._ends[index] == offset:
+            return False
+        return is_boundary(self._text, offset)
 
     def restart(self, keep: int) -> None:
         """Keep only the last `keep` ids, for a model whose context is shorter than the text."""
         drop = max(0, len(self.ids) - keep)
-        del self.ids[:drop]
         gone = max(0, drop - self._barrier)
+        while 0 < gone < len(self._ends) and not self._can_start(gone):
+            gone += 1
+            drop += 1
+        del self.ids[:drop]
         if gone:
             base = self._ends[gone - 1]
             del self._text[:base]
