@@ -283,9 +283,7 @@ class AssistantConfig:
                 setattr(config, name, value)
             elif name not in _STANDARD_FIELDS:
                 rest[name] = value
-        rest["auto"] = [
-            name for name in _STANDARD_FIELDS if getattr(self, name) in (None, "auto")
-        ]
+        rest["auto"] = [name for name in _STANDARD_FIELDS if getattr(self, name) in (None, "auto")]
         config.assistant_config = rest
         return config
 

@@ -131,5 +131,3 @@ def notices(events: Iterable[Event]) -> list[str]:
             new = (event.message,)
         found.extend(message for message in new if message not in found)
     return found
-
-

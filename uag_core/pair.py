@@ -97,7 +97,7 @@ class ModelPair:
 
     @property
     def path(self) -> str:
-        """"ids" when both tokenizers give the same ids, "text" otherwise."""
+        """ "ids" when both tokenizers give the same ids, "text" otherwise."""
         return self._engines.path
 
     @property

@@ -176,9 +176,7 @@ def _document(
     fastest = min(plain_tpots, default=None)
     tpot = assisted["tpot_s"] if assisted else None
     identical, divergence = _identity(job, exact, width, runs)
-    same_count = (
-        baseline and assisted and baseline["num_new_tokens"] == assisted["num_new_tokens"]
-    )
+    same_count = baseline and assisted and baseline["num_new_tokens"] == assisted["num_new_tokens"]
     document = {
         "schema_version": SCHEMA_VERSION,
         "target": engines.target.describe(),
@@ -252,8 +250,10 @@ def _identity(
         for name in ("baseline", job.config.method)
     }
     everything = [*finished["baseline"], *finished[job.config.method]]
-    if not finished["baseline"] or not finished[job.config.method] or any(
-        event.finish_reason == "cancelled" for event in everything
+    if (
+        not finished["baseline"]
+        or not finished[job.config.method]
+        or any(event.finish_reason == "cancelled" for event in everything)
     ):
         return None, None
     reference = finished["baseline"][0].token_ids

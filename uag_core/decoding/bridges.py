@@ -16,7 +16,8 @@ from uag_core.tokenization.utf8 import incomplete_tail
 class Bridge(Protocol):
     """The assistant's ids for the text so far, and the way back into target ids."""
 
-    ids: list[int]
+    @property
+    def ids(self) -> list[int]: ...
 
     def commit(self, ids: Sequence[int], pieces: Sequence[bytes]) -> None: ...
 

@@ -34,7 +34,7 @@ class GrowingLayer(DynamicLayer):
         self._length = 0
         self._buffers: tuple[torch.Tensor, torch.Tensor] | None = None
 
-    def update(  # type: ignore[override]
+    def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Append (B, H, n, D) keys and values; returns all of them, (B, H, length, D)."""
@@ -79,7 +79,6 @@ class GrowingLayer(DynamicLayer):
     def reset(self) -> None:
         self._length = 0
         self._buffers = None
-        self.keys = self.values = None
         self.is_initialized = False
 
 

@@ -45,9 +45,7 @@ class Engines:
     def __init__(self, target: LanguageModel, assistant: LanguageModel | None) -> None:
         self.target = target
         self.assistant = assistant
-        same = assistant is not None and (
-            assistant.codec.fingerprint == target.codec.fingerprint
-        )
+        same = assistant is not None and (assistant.codec.fingerprint == target.codec.fingerprint)
         self.path: str = "ids" if same else "text"
         self._independent: dict[int, bool] = {}
         self._profiles: dict[int | None, profiles.CostProfile] = {}

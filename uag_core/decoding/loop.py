@@ -321,9 +321,7 @@ class _Loop:
             if 0 <= row < count:
                 self.gap = top2_gap(logits[row : row + 1])
 
-    def _commit(
-        self, picks: Sequence[int]
-    ) -> tuple[tuple[Piece, ...], str, FinishReason | None]:
+    def _commit(self, picks: Sequence[int]) -> tuple[tuple[Piece, ...], str, FinishReason | None]:
         """Commit tokens up to the earliest stop; their pieces, the new text, the stop's reason."""
         tokens: list[Piece] = []
         data: list[bytes] = []

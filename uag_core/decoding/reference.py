@@ -171,8 +171,11 @@ class ReferenceEngine:
             yield Verified(
                 round=number,
                 tokens=tuple(
-                    Piece(i, (codec.spelling(i) if codec.is_control(i) else raw).hex(),
-                          codec.is_control(i))
+                    Piece(
+                        i,
+                        (codec.spelling(i) if codec.is_control(i) else raw).hex(),
+                        codec.is_control(i),
+                    )
                     for i, raw in zip(ids, raws, strict=True)
                 ),
                 origins=(origin,) * len(ids),

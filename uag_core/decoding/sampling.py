@@ -54,9 +54,7 @@ class TokenChooser:
             in order, so stateful ones behave as in plain decoding.
     """
 
-    def __init__(
-        self, settings: GenerationSettings, extra: Sequence[object] | None = None
-    ) -> None:
+    def __init__(self, settings: GenerationSettings, extra: Sequence[object] | None = None) -> None:
         self.do_sample = settings.do_sample
         self.seed = settings.seed
         self.processors = LogitsProcessorList([*(extra or ()), *build_processors(settings)])
@@ -64,9 +62,7 @@ class TokenChooser:
         self._context: torch.Tensor | None = None
         self._filled = 0
 
-    def choose(
-        self, logits: torch.Tensor, ids: list[int], candidates: Sequence[int]
-    ) -> list[int]:
+    def choose(self, logits: torch.Tensor, ids: list[int], candidates: Sequence[int]) -> list[int]:
         """The target's tokens behind `ids`, as far as the candidates agree.
 
         Args:
@@ -115,8 +111,10 @@ class TokenChooser:
     def _tensor(self, more: list[int], ids: list[int], device: torch.device) -> torch.Tensor:
         """(1, n) tensor of `ids` and `more`, extended in place from the last call's."""
         total = len(ids) + len(more)
-        if self._context is None or self._context.shape[1] < total or (
-            self._context.device != device
+        if (
+            self._context is None
+            or self._context.shape[1] < total
+            or (self._context.device != device)
         ):
             fresh = torch.empty((1, max(1024, 2 * total)), dtype=torch.long, device=device)
             self._context, self._filled = fresh, 0
