@@ -161,12 +161,16 @@ def _models(document: Mapping[str, Any]) -> list[str]:
     for role in ("target", "assistant"):
         model = document.get(role)
         if model:
-            revision = f"@{model['revision'][:12]}" if model.get("revision") else ""
+            revision = f"@{_short(model['revision'])}" if model.get("revision") else ""
             where = f"{model.get('dtype')} on {model.get('device')}"
             lines.append(
                 printable(f"{role:<10} {model.get('id')}{revision}, {where}", one_line=True)
             )
     return [*lines, ""]
+
+
+def _short(revision: str) -> str:
+    return revision[:12] if re.fullmatch(r"[0-9a-f]{40}", revision) else revision
 
 
 def _table(document: Mapping[str, Any], method: str, assisted: Mapping[str, Any]) -> list[str]:

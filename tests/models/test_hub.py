@@ -49,7 +49,6 @@ def http_error(kind: type[Exception], status: int) -> Exception:
         (http_error(errors.HfHubHTTPError, 429), NetworkError, "slow down"),
         (http_error(errors.HfHubHTTPError, 500), NetworkError, "status 500"),
         (errors.LocalEntryNotFoundError(TOKEN), NetworkError, "local cache"),
-        (errors.OfflineModeIsEnabled(TOKEN), NetworkError, "offline mode|out of reach"),
         (httpx2.ConnectError(TOKEN), NetworkError, "local cache"),
         (httpx2.ReadTimeout(TOKEN), NetworkError, "local cache"),
         (ConnectionResetError(TOKEN), NetworkError, "local cache"),
@@ -60,8 +59,10 @@ def http_error(kind: type[Exception], status: int) -> Exception:
     ],
 )
 def test_every_error_has_one_fixed_line(
-    error: Exception, expected: type[UAGError], words: str
+    error: Exception, expected: type[UAGError], words: str, monkeypatch
 ) -> None:
+    monkeypatch.setattr(hub.constants, "is_offline_mode", lambda: False)
+
     def fail() -> None:
         raise error
 
@@ -75,10 +76,13 @@ def test_every_error_has_one_fixed_line(
 
 
 def test_offline_mode_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub.constants, "is_offline_mode", lambda: True)
-    assert "offline mode is on" in str(hub.translate(ConnectionError(), "o/n"))
-    monkeypatch.setattr(hub.constants, "is_offline_mode", lambda: False)
-    assert "out of reach" in str(hub.translate(ConnectionError(), "o/n"))
+    for error in (ConnectionError(), errors.OfflineModeIsEnabled("x")):
+        monkeypatch.setattr(hub.constants, "is_offline_mode", lambda: True)
+        problem = hub.translate(error, "o/n")
+        assert isinstance(problem, ModelNotFoundError)
+        assert "HF_HUB_OFFLINE" in str(problem)
+        monkeypatch.setattr(hub.constants, "is_offline_mode", lambda: False)
+        assert isinstance(hub.translate(error, "o/n"), NetworkError)
 
 
 class FakeHub:
@@ -213,6 +217,7 @@ def _tensor_names(path: Path) -> list[str]:
 
 def test_out_of_reach_the_cached_commit_is_used(make_hub, monkeypatch, tmp_path: Path) -> None:
     fake = make_hub()
+    monkeypatch.setattr(hub.constants, "is_offline_mode", lambda: False)
     fake.error = httpx2.ConnectError("no route")
     cached = str(tmp_path / "snapshots" / SHA / "config.json")
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_, **__: cached)
@@ -231,5 +236,5 @@ def test_a_missing_model_is_no_network_error(make_hub, monkeypatch) -> None:
 
 def test_the_real_client_offline() -> None:
     """HF_HUB_OFFLINE is set for the tests: an unknown model ends in one clear line."""
-    with pytest.raises(NetworkError, match="not in the local cache"):
+    with pytest.raises(UAGError, match="not in the local cache"):
         loading.load("nobody-has/this-model-here", device="cpu")

@@ -107,12 +107,13 @@ def translate(error: Exception, name: str) -> UAGError:
     return NetworkError(f"The download of {name} failed.", "Try again: it goes on where it was.")
 
 
-def _out_of_reach(name: str) -> NetworkError:
-    why = "offline mode is on" if constants.is_offline_mode() else "it is out of reach"
-    return NetworkError(
-        f"{name} is not in the local cache and cannot be fetched from the Hub: {why}.",
-        "The embedded pair works without it.",
-    )
+def _out_of_reach(name: str) -> UAGError:
+    hint = "The embedded pair works without the Hub."
+    if constants.is_offline_mode():
+        return ModelNotFoundError(
+            f"{name} is not in the local cache, and offline mode (HF_HUB_OFFLINE) is on.", hint
+        )
+    return NetworkError(f"{name} is not in the local cache, and the Hub is out of reach.", hint)
 
 
 def resolve(repo: str, revision: str | None, name: str) -> str:
@@ -129,7 +130,7 @@ def resolve(repo: str, revision: str | None, name: str) -> str:
         problem = translate(error, name)
     if problem is None and info.sha and _SHA.fullmatch(info.sha):
         return info.sha
-    if problem is None or isinstance(problem, NetworkError):
+    if problem is None or isinstance(problem, NetworkError) or constants.is_offline_mode():
         cached = huggingface_hub.try_to_load_from_cache(repo, "config.json", revision=revision)
         if isinstance(cached, str):
             return Path(cached).parent.name
