@@ -1,0 +1,100 @@
+"""The public endpoint `/compare`: typed arguments, plain JSON, streamed.
+
+Names and defaults are those of the command line; programs outside the project rely on them.
+Knows the runner and gradio's way of showing one error line, not the page.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradio as gr
+
+from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_MAX_NEW_TOKENS, DEFAULT_TARGET
+from uag_core.errors import UAGError
+from uag_core.ui.progress import Progress
+from uag_core.ui.request import CompareRequest, build_request
+from uag_core.ui.runner import Failure, MakePair, batches
+
+
+def _shown(message: str) -> gr.Error:
+    """An error that reaches the client as its one line, without a traceback in the log."""
+    return gr.Error(message, print_exception=False)
+
+
+def _running(progress: Progress) -> dict[str, Any]:
+    lane = progress.lane
+    return {
+        "status": "running",
+        "phase": progress.phase,
+        "engine": progress.engine,
+        "repeat": progress.repeat,
+        "text": lane.text if lane is not None else "",
+        "num_new_tokens": lane.num_new_tokens if lane is not None else 0,
+    }
+
+
+def stream_compare(
+    asked: CompareRequest, make_pair: MakePair, cancel: threading.Event
+) -> Iterator[dict[str, Any]]:
+    """Status dictionaries, at most eight a second, then the result. Raises `gr.Error`."""
+    progress = Progress(method=asked.drafting.method, repeats=asked.repeats)
+    for batch in batches(asked, make_pair, cancel):
+        for item in batch:
+            if hasattr(item, "document"):
+                # Through JSON, so that a client gets what a file would hold and nothing else.
+                document = json.loads(json.dumps(item.document, allow_nan=False))
+                yield {"status": "done", "result": document}
+                return
+            if isinstance(item, Failure):
+                raise _shown(item.message)
+            progress.add(item)
+        yield _running(progress)
+    raise _shown("The run ended without a result.")
+
+
+def make_compare(make_pair: MakePair) -> Callable[..., Any]:
+    """The endpoint's function, bound to a pair factory."""
+
+    def compare(
+        prompt: str,
+        target: str = DEFAULT_TARGET,
+        assistant: str = DEFAULT_ASSISTANT,
+        method: str = "uag",
+        raw: bool = False,
+        system: str | None = None,
+        max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float | None = None,
+        no_repeat_ngram_size: int | None = None,
+        stop: list[str] | None = None,
+        seed: int | None = None,
+        dtype: str = "auto",
+        device: str = "auto",
+        exact: bool = True,
+        num_assistant_tokens: int | None = None,
+        assistant_confidence_threshold: float | None = None,
+        references: list[str] | None = None,
+    ) -> dict:
+        """Runs plain decoding and UAG on one prompt and measures both.
+
+        Streams {"status": "running", "engine", "text", ...} and ends with
+        {"status": "done", "result": the same object that `compare --json` prints}.
+        """
+        values = dict(locals())
+        cancel = threading.Event()
+        try:
+            asked = build_request({k: v for k, v in values.items() if k != "make_pair"})
+            yield from stream_compare(asked, make_pair, cancel)
+        except UAGError as error:
+            raise _shown(str(error)) from None
+        finally:
+            cancel.set()
+
+    return compare

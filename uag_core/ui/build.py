@@ -1,0 +1,97 @@
+"""Puts the page together: tabs, endpoint, and the wiring of every event. Nothing else.
+
+Knows which component triggers which handler; what a handler does is not its business.
+"""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from uag_core.ui import api, compare_tab
+from uag_core.ui.handlers import CompareHandlers
+from uag_core.ui.runner import MakePair, default_pair
+
+MODEL_SLOT = "model"  # every event that uses a model shares this one slot
+MAX_WAITING = 32
+
+HEADER = """
+<header id="uag-header"><h1>UAG Studio</h1>
+<p>Is this assistant worth it for your target? Plain decoding and Universal Assisted Generation
+side by side, measured on this machine.</p></header>
+"""
+
+
+def build_demo(make_pair: MakePair = default_pair) -> gr.Blocks:
+    """The whole app. `make_pair(target, assistant, dtype=, device=, progress=)` gives the pair."""
+    with gr.Blocks(title="UAG Studio", analytics_enabled=False, fill_width=True) as demo:
+        gr.HTML(HEADER, apply_default_css=False)
+        tab = compare_tab.create_compare_tab()
+        _wire(tab, CompareHandlers(tab, make_pair))
+        gr.api(
+            api.make_compare(make_pair),
+            api_name="compare",
+            concurrency_id=MODEL_SLOT,
+            concurrency_limit=1,
+        )
+    demo.queue(api_open=False, default_concurrency_limit=8, max_size=MAX_WAITING)
+    return demo
+
+
+def _wire(tab: compare_tab.CompareTab, handlers: CompareHandlers) -> None:
+    form = {*tab.inputs.values()}
+    buttons = [tab.run, tab.stop]
+    line = [*buttons, tab.status, tab.error]
+    page = [*line, tab.plain, tab.assisted, tab.results, tab.summary]
+    page += [tab.chart, tab.chart_table, tab.download]
+
+    for button, example in tab.examples:
+        button.click(
+            lambda text=example.prompt: text,
+            outputs=tab.prompt,
+            queue=False,
+            show_progress="hidden",
+            api_visibility="private",
+        )
+    gr.on(
+        [tab.run.click, tab.prompt.submit],
+        handlers.begin,
+        inputs={*form, tab.ticket},
+        outputs=[*line, tab.ticket],
+        concurrency_limit=None,
+        show_progress="hidden",
+        api_visibility="private",
+    )
+    running = tab.ticket.change(
+        handlers.run,
+        inputs=form,
+        outputs=page,
+        show_progress="minimal",
+        show_progress_on=tab.status,
+        concurrency_id=MODEL_SLOT,
+        concurrency_limit=1,
+        trigger_mode="multiple",
+        api_visibility="private",
+    )
+    running.then(
+        handlers.release,
+        outputs=buttons,
+        queue=False,
+        show_progress="hidden",
+        api_visibility="private",
+    )
+    tab.stop.click(
+        handlers.stop,
+        inputs={tab.withdrawn},
+        outputs=[tab.stop, tab.status, tab.withdrawn],
+        concurrency_limit=None,
+        show_progress="hidden",
+        api_visibility="private",
+    )
+    tab.withdrawn.change(
+        handlers.withdraw,
+        outputs=line,
+        cancels=[running],
+        queue=False,
+        show_progress="hidden",
+        api_visibility="private",
+    )

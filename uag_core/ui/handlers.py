@@ -1,0 +1,241 @@
+"""What the page does when somebody presses a button: generators over plain values.
+
+Inputs arrive as one dictionary keyed by component and become a frozen `CompareRequest` at once.
+Errors never leave these functions as exceptions: they are shown in the page, and Run is enabled
+again. Knows the tab's components and the runner; computes nothing about models.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import gradio as gr
+
+from uag_core.errors import UAGError
+from uag_core.ui import charts, compare_tab, results_html, token_html
+from uag_core.ui.compare_tab import CompareTab
+from uag_core.ui.progress import Lane, Progress
+from uag_core.ui.request import (
+    NUMBER_NAMES,
+    CompareRequest,
+    build_request,
+    parse_number,
+    parse_stop_lines,
+)
+from uag_core.ui.runner import Failure, MakePair, batches
+from uag_core.ui.verdict import Document, cancelled
+
+Updates = dict[Any, Any]
+
+
+class StopFlags:
+    """Which visitor's run should stop: one flag per session, for the time of its run.
+
+    Process-wide because Stop arrives as an event of its own. Holds nothing but flags.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[str, threading.Event] = {}
+
+    def start(self, session: str) -> threading.Event:
+        """The flag of a run that begins now."""
+        flag = threading.Event()
+        with self._lock:
+            self._running[session] = flag
+        return flag
+
+    def stop(self, session: str) -> bool:
+        """Raises the session's flag; False when its run has not begun (or is over)."""
+        with self._lock:
+            flag = self._running.get(session)
+        if flag is None:
+            return False
+        flag.set()
+        return True
+
+    def end(self, session: str, flag: threading.Event) -> None:
+        with self._lock:
+            if self._running.get(session) is flag:
+                del self._running[session]
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+
+def _session(request: gr.Request | None) -> str:
+    return str(getattr(request, "session_hash", None) or "")
+
+
+class CompareHandlers:
+    """The tab's handlers, bound to its components and to a pair factory."""
+
+    def __init__(self, tab: CompareTab, make_pair: MakePair) -> None:
+        self.tab = tab
+        self.make_pair = make_pair
+        self.flags = StopFlags()
+
+    # What the person asked for
+
+    def read(self, data: Updates) -> CompareRequest:
+        """The request in the form. Raises `InputError` with the line to show."""
+        values = {name: data.get(component) for name, component in self.tab.inputs.items()}
+        for name in NUMBER_NAMES:
+            values[name] = parse_number(self.tab.inputs[name].label, values[name])
+        values["stop"] = list(parse_stop_lines(values.get("stop")))
+        return build_request(values)
+
+    # Events
+
+    def begin(self, data: Updates) -> Updates:
+        """Checks the form. A good one draws a ticket, whose change starts the run."""
+        tab = self.tab
+        try:
+            self.read(data)
+        except UAGError as error:
+            return self._idle("Not started", error=str(error))
+        return {
+            tab.ticket: (data.get(tab.ticket) or 0) + 1,
+            tab.run: gr.update(interactive=False),
+            tab.stop: gr.update(interactive=True),
+            tab.status: token_html.status("Waiting for its turn", state="busy"),
+            tab.error: token_html.error(None),
+        }
+
+    def run(self, data: Updates, request: gr.Request) -> Iterator[Updates]:
+        """Runs the comparison: a batch of updates every tick, the results at the end."""
+        session = _session(request)
+        cancel = self.flags.start(session)
+        try:
+            asked = self.read(data)
+            yield from self._run(asked, cancel)
+        except UAGError as error:
+            yield self._idle("Not started", error=str(error))
+        finally:
+            cancel.set()
+            self.flags.end(session, cancel)
+
+    def stop(self, data: Updates, request: gr.Request) -> Updates:
+        """Asks this session's run to stop; one that still waits is withdrawn instead."""
+        tab = self.tab
+        if self.flags.stop(_session(request)):
+            return {
+                tab.stop: gr.update(interactive=False),
+                tab.status: token_html.status("Stopping", state="busy"),
+            }
+        return {tab.withdrawn: (data.get(tab.withdrawn) or 0) + 1}
+
+    def withdraw(self) -> Updates:
+        """The page after a run was taken out of the queue."""
+        return self._idle("Stopped before it began")
+
+    def release(self) -> Updates:
+        """The buttons as they are when nothing runs, whatever happened to the run."""
+        return {
+            self.tab.run: gr.update(interactive=True),
+            self.tab.stop: gr.update(interactive=False),
+        }
+
+    # Pieces of the page
+
+    def _run(self, asked: CompareRequest, cancel: threading.Event) -> Iterator[Updates]:
+        tab, started = self.tab, time.monotonic()
+        progress = Progress(method=asked.drafting.method, repeats=asked.repeats)
+        yield {tab.results: gr.update(visible=False), **self._live(progress, 0.0, cancel)}
+        last: Any = None
+        for batch in batches(asked, self.make_pair, cancel):
+            for item in batch:
+                progress.add(item)
+                last = item
+            if last is not None and (hasattr(last, "document") or isinstance(last, Failure)):
+                break
+            yield self._live(progress, time.monotonic() - started, cancel)
+        if hasattr(last, "document"):
+            yield self._done(last.document)
+        elif isinstance(last, Failure) and last.cancelled:
+            yield {**self._lanes(progress), **self._idle(last.message)}
+        else:
+            message = last.message if isinstance(last, Failure) else "The run ended without result."
+            yield {**self._lanes(progress), **self._idle("The run failed", error=message)}
+
+    def _idle(self, message: str, *, error: str | None = None) -> Updates:
+        return {
+            **self.release(),
+            self.tab.status: token_html.status(message, state="failed" if error else "idle"),
+            self.tab.error: token_html.error(error),
+        }
+
+    def _live(self, progress: Progress, elapsed_s: float, cancel: threading.Event) -> Updates:
+        message = "Stopping" if cancel.is_set() else progress.phase
+        return {
+            self.tab.status: token_html.status(message, state="busy", elapsed_s=elapsed_s),
+            **self._lanes(progress),
+        }
+
+    def _lanes(self, progress: Progress) -> Updates:
+        growing = progress.lane
+        return {
+            self.tab.plain: _panel(
+                compare_tab.PLAIN_TITLE,
+                compare_tab.PLAIN_SUBTITLE,
+                progress.plain,
+                growing is progress.plain,
+            ),
+            self.tab.assisted: _panel(
+                compare_tab.UAG_TITLE,
+                compare_tab.UAG_SUBTITLE,
+                progress.assisted,
+                growing is progress.assisted,
+            ),
+        }
+
+    def _done(self, document: Document) -> Updates:
+        tab = self.tab
+        stopped = cancelled(document)
+        return {
+            **self._idle("Stopped" if stopped else "Done"),
+            tab.plain: _final_panel(
+                compare_tab.PLAIN_TITLE, compare_tab.PLAIN_SUBTITLE, document.get("baseline")
+            ),
+            tab.assisted: _final_panel(
+                compare_tab.UAG_TITLE, compare_tab.UAG_SUBTITLE, document.get("assisted")
+            ),
+            tab.results: gr.update(visible=True),
+            tab.summary: results_html.results(document),
+            tab.chart: gr.update(
+                value=charts.speedup_chart(document), visible=bool(charts.speedups(document))
+            ),
+            tab.chart_table: token_html.table(
+                "The chart's numbers", charts.TABLE_HEAD, charts.table(document)
+            ),
+            tab.download: results_html.download(document),
+        }
+
+
+def _panel(title: str, subtitle: str, lane: Lane, active: bool) -> str:
+    return token_html.panel(
+        title=title,
+        subtitle=subtitle,
+        answer=lane.text,
+        num_new_tokens=lane.num_new_tokens,
+        tokens_per_second=lane.tokens_per_second,
+        finish_reason=lane.finish_reason,
+        active=active,
+        placeholder="Its turn comes next." if not active else "",
+    )
+
+
+def _final_panel(title: str, subtitle: str, run: Any) -> str:
+    run = run or {}
+    return token_html.panel(
+        title=title,
+        subtitle=subtitle,
+        answer=run.get("text") or "",
+        num_new_tokens=run.get("num_new_tokens") or 0,
+        tokens_per_second=run.get("tokens_per_second"),
+        finish_reason=run.get("finish_reason"),
+        placeholder="Nothing was written.",
+    )

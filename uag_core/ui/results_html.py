@@ -1,0 +1,154 @@
+"""The results under the panels as markup: verdict, numbers, the time split, the download.
+
+Pure: the document of a comparison in, one string out. Every number is the document's own; none
+is computed here except shares of a whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from uag_core.ui.token_html import text
+from uag_core.ui.verdict import (
+    Document,
+    milliseconds,
+    number,
+    pace,
+    times,
+    verdict,
+)
+
+# The five shares of a run's wall time, in the order they are drawn.
+PARTS = (
+    ("draft_s", "draft", "the assistant proposes"),
+    ("reencode_s", "re-encode", "its text becomes target tokens"),
+    ("verify_s", "verify", "the target checks them"),
+    ("prefill_s", "prefill", "the target reads the prompt"),
+    ("other_s", "other", "everything else on the host"),
+)
+
+
+def _run(document: Document, name: str) -> Mapping[str, Any]:
+    return document.get(name) or {}
+
+
+def _metric(name: str, value: str, note: str = "") -> str:
+    hint = f'<span class="uag-note">{text(note)}</span>' if note else ""
+    return f"<div><dt>{text(name)}</dt><dd>{text(value)}{hint}</dd></div>"
+
+
+def _headline(document: Document) -> str:
+    speedup = document.get("decode_speedup")
+    word = pace(speedup)
+    unpadded, plain = _run(document, "baseline_unpadded"), _run(document, "baseline")
+    assisted = _run(document, "assisted")
+    rates = [rate for rate in (run.get("tokens_per_second") for run in (unpadded, plain)) if rate]
+    best = number(max(rates) if rates else None, 1)
+    ours = number(assisted.get("tokens_per_second"), 1)
+    outcome = verdict(document)
+    return (
+        f'<div class="uag-headline"><div class="uag-big" data-pace="{text(word)}">'
+        f'<span class="uag-number">{text(times(speedup))}</span>'
+        f'<span class="uag-word">{text(word)}</span>'
+        f'<span class="uag-note">decode speedup: {text(ours)} tokens/s '
+        f"against {text(best)}</span></div>"
+        f'<div class="uag-verdict" data-kind="{outcome.kind}"><h3>{text(outcome.headline)}</h3>'
+        f"<p>{text(outcome.detail)}</p></div></div>"
+    )
+
+
+def _metrics(document: Document) -> str:
+    plain, assisted = _run(document, "baseline"), _run(document, "assisted")
+    unpadded = _run(document, "baseline_unpadded")
+    rate = assisted.get("acceptance_rate")
+    drafted = f"{assisted.get('num_accepted_tokens') or 0:,} of "
+    drafted += f"{assisted.get('num_candidate_tokens') or 0:,} candidates"
+    predicted, bound = document.get("predicted_speedup"), document.get("speedup_bound")
+    cells = [
+        _metric("UAG", number(assisted.get("tokens_per_second"), 1), "tokens/s"),
+        _metric("Plain, same shapes", number(plain.get("tokens_per_second"), 1), "tokens/s"),
+        _metric("Plain, fastest", number(unpadded.get("tokens_per_second"), 1), "tokens/s"),
+        _metric("Same-shape speedup", times(document.get("decode_speedup_same_shape"))),
+        _metric("Wall speedup", times(document.get("wall_speedup")), "end to end"),
+        _metric(
+            "Speedup bound",
+            times(bound),
+            "from this run" if predicted is None else f"predicted {times(predicted)}",
+        ),
+        _metric("Acceptance length τ", number(assisted.get("mean_acceptance_length")), "tokens"),
+        _metric("Acceptance rate", "–" if rate is None else f"{rate:.1%}", drafted),
+        _metric("Tokens per round", number(assisted.get("tokens_per_round"))),
+        _metric(
+            "Time to first token",
+            milliseconds(assisted.get("ttft_s"), 0),
+            f"plain {milliseconds(plain.get('ttft_s'), 0)}",
+        ),
+    ]
+    return f'<dl class="uag-metrics">{"".join(cells)}</dl>'
+
+
+def time_split(document: Document) -> str:
+    """Where UAG's wall time went: one bar and its legend, which says the same in words."""
+    assisted = _run(document, "assisted")
+    parts = [(key, name, hint, assisted.get(key)) for key, name, hint in PARTS]
+    known = [part for part in parts if part[3] is not None]
+    total = sum(part[3] for part in known)
+    if not known or total <= 0:
+        return ""
+    bars = "".join(
+        f'<span data-part="{key}" style="width:{seconds / total:.4%}"></span>'
+        for key, _, _, seconds in known
+    )
+    legend = "".join(
+        f'<li><span class="uag-key" data-part="{key}" aria-hidden="true"></span>'
+        f"<strong>{text(name)}</strong> {seconds / total:.1%} "
+        f'<span class="uag-note">{text(milliseconds(seconds, 0))}, {text(hint)}</span></li>'
+        for key, name, hint, seconds in known
+    )
+    return (
+        '<section class="uag-split" aria-label="Where the time went"><h3>Where the time went</h3>'
+        f'<div class="uag-bar" aria-hidden="true">{bars}</div><ul>{legend}</ul></section>'
+    )
+
+
+def notices(document: Document) -> str:
+    items = "".join(f"<li>{text(item)}</li>" for item in document.get("notices") or ())
+    return f'<ul class="uag-notices" aria-label="Notices">{items}</ul>' if items else ""
+
+
+def models_line(document: Document) -> str:
+    """Which models really ran, at which precision, on what."""
+    target, assistant = _run(document, "target"), _run(document, "assistant")
+    exact = "exact" if document.get("exact") else "not exact"
+    seed = document.get("seed")
+    items = [
+        f"target {target.get('id', '–')}",
+        f"assistant {assistant.get('id', '–')}",
+        f"{target.get('dtype', '–')} on {target.get('device', '–')}",
+        f"{document.get('path', '–')} path",
+        exact,
+    ]
+    if seed is not None:
+        items.append(f"seed {seed}")
+    return f'<p class="uag-models">{" · ".join(text(item) for item in items)}</p>'
+
+
+def results(document: Document) -> str:
+    """Everything under the panels except the chart and its table."""
+    return (
+        f'<div class="uag-results">{_headline(document)}{_metrics(document)}'
+        f"{time_split(document)}{notices(document)}{models_line(document)}</div>"
+    )
+
+
+def download(document: Document, filename: str = "uag-compare.json") -> str:
+    """A link that holds the whole document, so that nothing is kept on the server for it."""
+    body = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
+    data = base64.b64encode(body.encode("utf-8", "surrogatepass")).decode("ascii")
+    return (
+        f'<a class="uag-download" download="{text(filename)}" '
+        f'href="data:application/json;base64,{data}">Download the result (JSON)</a>'
+    )

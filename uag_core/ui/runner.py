@@ -1,0 +1,176 @@
+"""Drives one comparison in a worker thread and hands its items over in small batches.
+
+A handler that waits for a model cannot be cancelled, so the compare stream runs beside it: the
+worker fills a bounded queue, `batches` wakes up on a fixed tick, takes what is there and yields
+it, empty or not. Every way a visitor leaves (Stop, a closed tab, a cancelled job) ends in the
+`finally` below, which only raises flags. Knows no gradio and no model.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from uag_core.errors import OutOfMemoryError, RunCancelled, UAGError
+from uag_core.ui.request import CompareRequest
+
+logger = logging.getLogger(__name__)
+
+TICK_S = 0.125  # eight batches a second
+QUEUE_SIZE = 1024
+STOP_GRACE_S = 5.0  # how long a stopped run may take to hand in what it has
+
+
+class Pair(Protocol):
+    """What the page needs of a model pair."""
+
+    def compare_stream(self, prompt: Any, *args: Any, **kwargs: Any) -> Iterator[Any]: ...
+
+
+MakePair = Callable[..., Pair]
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """The models are being fetched or loaded."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The run ended without a document. One line, meant to be shown."""
+
+    message: str
+    cancelled: bool = False
+
+
+def default_pair(target: str, assistant: str, **options: Any) -> Pair:
+    """The real thing. Imported on first use, so that the page itself starts without torch."""
+    from uag_core.pair import ModelPair
+
+    return ModelPair(target, assistant, **options)
+
+
+def describe(error: BaseException) -> Failure:
+    """An exception as the one line that people may see; nothing of its frames is kept."""
+    if isinstance(error, RunCancelled):
+        return Failure("Stopped before anything was measured.", cancelled=True)
+    if isinstance(error, UAGError):
+        return Failure(str(error))
+    if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
+        return Failure(str(OutOfMemoryError("The run did not fit into memory.")))
+    logger.error("A comparison failed", exc_info=error)
+    return Failure(
+        f"The run failed inside the engine ({type(error).__name__}); the server's log says more."
+    )
+
+
+class _Worker:
+    """The thread, its queue, and the two flags that end it."""
+
+    def __init__(self, request: CompareRequest, make_pair: MakePair, cancel: threading.Event):
+        self.items: queue.Queue[Any] = queue.Queue(maxsize=QUEUE_SIZE)
+        self.finished = threading.Event()
+        self.abandoned = threading.Event()
+        self._request, self._make_pair, self._cancel = request, make_pair, cancel
+        self._thread = threading.Thread(target=self._run, name="compare", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _put(self, item: Any) -> None:
+        while not self.abandoned.is_set():
+            try:
+                self.items.put(item, timeout=TICK_S)
+                return
+            except queue.Full:
+                continue
+
+    def _progress(self, message: str) -> None:
+        if self._cancel.is_set():
+            raise RunCancelled("Stopped while the models were loading.")
+        self._put(Loading(str(message)))
+
+    def _run(self) -> None:
+        try:
+            self._put(self._compare())
+        finally:
+            self.finished.set()
+
+    def _compare(self) -> Any:
+        """Runs the comparison; returns its last item, or the failure that took its place."""
+        asked = self._request
+        try:
+            self._progress("Loading the models")
+            pair = self._make_pair(
+                asked.target,
+                asked.assistant,
+                dtype=asked.dtype,
+                device=asked.device,
+                progress=self._progress,
+            )
+            stream = pair.compare_stream(
+                asked.prompt,
+                asked.settings,
+                asked.drafting,
+                raw=asked.raw,
+                system=asked.system,
+                exact=asked.exact,
+                seed=asked.settings.seed,
+                references=asked.references,
+                repeats=asked.repeats,
+                cancel=self._cancel,
+            )
+            try:
+                for item in stream:
+                    if self.abandoned.is_set():
+                        break
+                    if hasattr(item, "document"):
+                        return item
+                    self._put(item)
+            finally:
+                close = getattr(stream, "close", None)
+                if close is not None:
+                    close()
+            return Failure("Stopped before anything was measured.", cancelled=True)
+        except BaseException as error:  # noqa: BLE001 - whatever ends the thread must be shown
+            return describe(error)
+
+
+def batches(
+    request: CompareRequest, make_pair: MakePair, cancel: threading.Event
+) -> Iterator[list[Any]]:
+    """Batches of `Loading`, `CompareStep` and at the very end one `CompareDone` or `Failure`.
+
+    One batch a tick, empty ones included, so that a consumer that is closed notices at once.
+    """
+    worker = _Worker(request, make_pair, cancel)
+    stopped_at: float | None = None
+    worker.start()
+    try:
+        while True:
+            finished = worker.finished.wait(TICK_S)
+            batch: list[Any] = []
+            for _ in range(QUEUE_SIZE):
+                try:
+                    batch.append(worker.items.get_nowait())
+                except queue.Empty:
+                    break
+            if finished and worker.items.empty():
+                yield batch
+                return
+            if cancel.is_set():
+                stopped_at = stopped_at or time.monotonic()
+                if time.monotonic() - stopped_at > STOP_GRACE_S:
+                    yield [*batch, Failure("Stopped. The models are still busy.", cancelled=True)]
+                    return
+            yield batch
+    finally:
+        cancel.set()
+        worker.abandoned.set()
