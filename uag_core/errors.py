@@ -68,5 +68,5 @@ class RunError(UAGError):
     """A run failed for a reason inside a model or a tokenizer."""
 
 
-class RunCancelled(UAGError):
+class RunCancelled(UAGError):  # noqa: N818 - no error, the caller asked for it
     """The run was cancelled before it produced anything to report."""

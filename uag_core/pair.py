@@ -285,7 +285,7 @@ class ModelPair:
                 yield
             except UAGError:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - models raise anything at all
                 problem = _shown(error, self.target.device)
                 cause = error.with_traceback(None)
             finally:

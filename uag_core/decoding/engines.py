@@ -195,8 +195,9 @@ class Engines:
         self, prompt: Prompt, config: AssistantConfig, job: Job
     ) -> Callable[[], Proposer]:
         assistant = self.assistant
-        assert assistant is not None and prompt.assistant_ids is not None
         assistant_ids = prompt.assistant_ids
+        if assistant is None or assistant_ids is None:
+            raise InputError("Assisted decoding needs an assistant.", "Name one.")
 
         def make() -> Proposer:
             bridge: Bridge

@@ -119,10 +119,11 @@ class AssistantProposer:
         drafted = perf_counter()
         pieces = self.bridge.pieces(ids)
         candidates = self.bridge.candidates(ledger, ids, pieces, limit)
-        if ended and len(candidates) < limit and self._target_eos_id is not None:
+        end = self._target_eos_id
+        if ended and end is not None and len(candidates) < limit:
             # The assistant's end of turn is the target's by role, not by id or text.
-            if self.bridge.is_whole(candidates, ledger, pieces):
-                candidates = [*candidates, self._target_eos_id]
+            whole = self.bridge.is_whole(candidates, ledger, pieces)
+            candidates = [*candidates, end] if whole else candidates
         done = perf_counter()
         return Proposal(
             candidate_ids=tuple(candidates),

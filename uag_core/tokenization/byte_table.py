@@ -103,10 +103,8 @@ def _is_sentencepiece(decoders: list[dict[str, Any]]) -> bool:
             if step["pattern"].get("String") != METASPACE or step["content"] != " ":
                 return False
             spaces = True
-        elif kind not in {"ByteFallback", "Fuse", "Strip"}:
-            return False
-        elif kind == "Strip" and step.get("stop"):
-            return False
+        elif kind not in {"ByteFallback", "Fuse", "Strip"} or step.get("stop"):
+            return False  # something that a table cannot say, or a strip at the end
     return spaces
 
 

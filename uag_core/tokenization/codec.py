@@ -174,8 +174,13 @@ class TokenizerCodec:
         for char in text:
             byte_at.append(byte_at[-1] + len(char.encode()))
         ends, position = [], 0
-        for _, end in encoding.offsets:
+        for start, end in encoding.offsets:
             position = max(position, byte_at[end])
+            # A token that begins inside the text of earlier ones shares one span with them.
+            index = len(ends) - 1
+            while index >= 0 and ends[index] > byte_at[start]:
+                ends[index] = position
+                index -= 1
             ends.append(position)
         if ends:
             ends[-1] = total

@@ -184,7 +184,7 @@ class AssistantLedger:
 
 
 def complete_text(data: bytes) -> bytes:
-    """`data` without an unfinished character at its end and cut before the first impossible byte."""
+    """`data` up to the first impossible byte or the unfinished character at its end."""
     cut = len(data) - incomplete_tail(data)
     try:
         data[:cut].decode()
