@@ -1,10 +1,9 @@
 """The public endpoint `/compare`: typed arguments, plain JSON, streamed.
 
 Names and defaults are those of the command line; programs outside the project rely on them.
-Knows the runner and gradio's way of showing one error line, not the page.
+Knows the runner and gradio's way of showing one error line, not the page. Annotations stay real
+objects here (no `from __future__ import annotations`): gradio reads the endpoint's types off them.
 """
-
-from __future__ import annotations
 
 import json
 import threading
@@ -13,6 +12,7 @@ from typing import Any
 
 import gradio as gr
 
+from uag_core import serialization
 from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_MAX_NEW_TOKENS, DEFAULT_TARGET
 from uag_core.errors import UAGError
 from uag_core.ui.progress import Progress
@@ -46,7 +46,7 @@ def stream_compare(
         for item in batch:
             if hasattr(item, "document"):
                 # Through JSON, so that a client gets what a file would hold and nothing else.
-                document = json.loads(json.dumps(item.document, allow_nan=False))
+                document = json.loads(serialization.dumps(item.document))
                 yield {"status": "done", "result": document}
                 return
             if isinstance(item, Failure):
@@ -59,7 +59,7 @@ def stream_compare(
 def make_compare(make_pair: MakePair) -> Callable[..., Any]:
     """The endpoint's function, bound to a pair factory."""
 
-    def compare(
+    def compare(  # type: ignore[misc]  # gradio reads the type of one item from "-> dict"
         prompt: str,
         target: str = DEFAULT_TARGET,
         assistant: str = DEFAULT_ASSISTANT,

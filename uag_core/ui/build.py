@@ -5,7 +5,10 @@ Knows which component triggers which handler; what a handler does is not its bus
 
 from __future__ import annotations
 
+from typing import Any
+
 import gradio as gr
+from gradio.blocks import Block
 
 from uag_core.ui import api, compare_tab
 from uag_core.ui.handlers import CompareHandlers
@@ -21,9 +24,21 @@ side by side, measured on this machine.</p></header>
 """
 
 
+class StudioBlocks(gr.Blocks):
+    """Blocks whose results may hold a key named "path".
+
+    Python clients of the newest protocol take any dictionary with a text under "path" for a file
+    and try to download it; the contract of `/compare` has such a key ("path": "text" or "ids").
+    Under 2.1 they ask for a file's mark first. Everything else about the two is the same.
+    """
+
+    def get_config_file(self) -> Any:
+        return {**super().get_config_file(), "protocol": "sse_v2.1"}
+
+
 def build_demo(make_pair: MakePair = default_pair) -> gr.Blocks:
     """The whole app. `make_pair(target, assistant, dtype=, device=, progress=)` gives the pair."""
-    with gr.Blocks(title="UAG Studio", analytics_enabled=False, fill_width=True) as demo:
+    with StudioBlocks(title="UAG Studio", analytics_enabled=False, fill_width=True) as demo:
         gr.HTML(HEADER, apply_default_css=False)
         tab = compare_tab.create_compare_tab()
         _wire(tab, CompareHandlers(tab, make_pair))
@@ -38,7 +53,7 @@ def build_demo(make_pair: MakePair = default_pair) -> gr.Blocks:
 
 
 def _wire(tab: compare_tab.CompareTab, handlers: CompareHandlers) -> None:
-    form = {*tab.inputs.values()}
+    form: set[Block] = {*tab.inputs.values()}
     buttons = [tab.run, tab.stop]
     line = [*buttons, tab.status, tab.error]
     page = [*line, tab.plain, tab.assisted, tab.results, tab.summary]

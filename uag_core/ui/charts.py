@@ -60,7 +60,7 @@ def table(document: Document) -> list[tuple[str, ...]]:
 
 
 def _title(sentence: str) -> str:
-    return "<br>".join(wrap(sentence, 40))
+    return "<br>".join(wrap(sentence, 36))
 
 
 def speedup_chart(document: Document) -> go.Figure:
@@ -68,6 +68,7 @@ def speedup_chart(document: Document) -> go.Figure:
     rows = speedups(document)
     rows.reverse()  # plotly draws the first category at the bottom
     values = [value for _, _, value in rows]
+    top = max([1.0, *values]) * 1.12
     figure = go.Figure(
         go.Bar(
             orientation="h",
@@ -75,7 +76,8 @@ def speedup_chart(document: Document) -> go.Figure:
             y=[name for name, _, _ in rows],
             text=[f"{times(value)}, {pace(value)}" for value in values],
             customdata=[basis for _, basis, _ in rows],
-            textposition="auto",
+            textposition=["inside" if value > 0.45 * top else "outside" for value in values],
+            constraintext="none",
             insidetextfont={"color": "#ffffff"},
             outsidetextfont={"color": NEUTRAL},
             marker={"color": [FASTER if value >= 1 else SLOWER for value in values]},
@@ -83,7 +85,6 @@ def speedup_chart(document: Document) -> go.Figure:
             width=0.62,
         )
     )
-    top = max([1.0, *values]) * 1.12
     figure.add_vline(x=1, line={"color": NEUTRAL, "width": 2, "dash": "dot"})
     figure.update_layout(_layout(speed_sentence(document), top, len(rows)))
     return figure
@@ -99,7 +100,7 @@ def _layout(sentence: str, top: float, count: int) -> dict[str, Any]:
             "xref": "container",
             "xanchor": "left",
             "pad": {"l": 4},
-            "font": {"size": 15},
+            "font": {"size": 14},
         },
         "font": {
             "family": "system-ui, -apple-system, 'Segoe UI', sans-serif",

@@ -84,7 +84,7 @@ class CompareHandlers:
         """The request in the form. Raises `InputError` with the line to show."""
         values = {name: data.get(component) for name, component in self.tab.inputs.items()}
         for name in NUMBER_NAMES:
-            values[name] = parse_number(self.tab.inputs[name].label, values[name])
+            values[name] = parse_number(str(self.tab.inputs[name].label), values[name])
         values["stop"] = list(parse_stop_lines(values.get("stop")))
         return build_request(values)
 

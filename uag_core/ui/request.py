@@ -129,9 +129,10 @@ def build_request(values: Mapping[str, Any]) -> CompareRequest:
 
     Numbers that a form leaves blank arrive as `None` and mean "off" or "let the engine choose".
     """
-    settings = {name: values.get(name) for name in SETTING_NAMES}
+    settings: dict[str, Any] = {name: values.get(name) for name in SETTING_NAMES}
     if settings["max_new_tokens"] is None:
         settings["max_new_tokens"] = DEFAULT_MAX_NEW_TOKENS
+    drafting: dict[str, Any] = {name: values.get(name) for name in ASSISTANT_NAMES}
     return CompareRequest(
         prompt=values.get("prompt") or "",
         target=values.get("target") or "",
@@ -140,7 +141,7 @@ def build_request(values: Mapping[str, Any]) -> CompareRequest:
         drafting=AssistantConfig(
             assistant=values.get("assistant") or None,
             method=values.get("method") or "uag",
-            **{name: values.get(name) for name in ASSISTANT_NAMES},
+            **drafting,
         ),
         raw=values.get("raw", False),
         system=values.get("system"),

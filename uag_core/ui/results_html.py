@@ -7,10 +7,10 @@ is computed here except shares of a whole.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from uag_core import serialization
 from uag_core.ui.token_html import text
 from uag_core.ui.verdict import (
     Document,
@@ -93,8 +93,11 @@ def _metrics(document: Document) -> str:
 def time_split(document: Document) -> str:
     """Where UAG's wall time went: one bar and its legend, which says the same in words."""
     assisted = _run(document, "assisted")
-    parts = [(key, name, hint, assisted.get(key)) for key, name, hint in PARTS]
-    known = [part for part in parts if part[3] is not None]
+    known = [
+        (key, name, hint, float(assisted[key]))
+        for key, name, hint in PARTS
+        if assisted.get(key) is not None
+    ]
     total = sum(part[3] for part in known)
     if not known or total <= 0:
         return ""
@@ -146,8 +149,8 @@ def results(document: Document) -> str:
 
 def download(document: Document, filename: str = "uag-compare.json") -> str:
     """A link that holds the whole document, so that nothing is kept on the server for it."""
-    body = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
-    data = base64.b64encode(body.encode("utf-8", "surrogatepass")).decode("ascii")
+    body = serialization.dumps(document)
+    data = base64.b64encode(body.encode("utf-8")).decode("ascii")
     return (
         f'<a class="uag-download" download="{text(filename)}" '
         f'href="data:application/json;base64,{data}">Download the result (JSON)</a>'

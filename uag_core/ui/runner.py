@@ -97,6 +97,9 @@ class _Worker:
             raise RunCancelled("Stopped while the models were loading.")
         self._put(Loading(str(message)))
 
+    def _waiting(self, ahead: int) -> None:
+        self._put(Loading(f"Waiting for the device, {ahead} ahead"))
+
     def _run(self) -> None:
         try:
             self._put(self._compare())
@@ -126,6 +129,7 @@ class _Worker:
                 references=asked.references,
                 repeats=asked.repeats,
                 cancel=self._cancel,
+                waiting=self._waiting,
             )
             try:
                 for item in stream:
