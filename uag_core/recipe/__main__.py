@@ -144,7 +144,7 @@ def stage_evaluate(args: argparse.Namespace) -> None:
         report[path.stem] = evaluation.evaluate(
             args.target, assistant, evaluation.read_prompts(path), dtype=args.dtype,
             device=args.device, timed=not args.untimed,
-            num_assistant_tokens=args.num_assistant_tokens,
+            method=args.method, num_assistant_tokens=args.num_assistant_tokens,
         )  # fmt: skip
         print(json.dumps(report[path.stem]["summary"], indent=1), flush=True)
     args.report = args.report or args.work / "report.json"
@@ -176,6 +176,7 @@ def parser() -> argparse.ArgumentParser:
     add("--batch-tokens", type=int, default=4096)
     add("--minutes", type=float, help="end training by then")
     add("--dtype", default="bfloat16", help="of the evaluation")
+    add("--method", default="uag", help="of the evaluation: uag, lookup or uag+lookup")
     add("--num-assistant-tokens", type=int, help="draft length; default the engine decides")
     add("--untimed", action="store_true", help="counts only, no speedups")
     add("--report", type=Path, help="default WORK/report.json")

@@ -63,6 +63,7 @@ def evaluate(
     max_new_tokens: int = 128,
     dtype: str = "bfloat16",
     device: str = "auto",
+    method: str = "uag",
     num_assistant_tokens: int | None = None,
     timed: bool = True,
     progress: bool = True,
@@ -77,9 +78,7 @@ def evaluate(
 
     pair = ModelPair(target=target, assistant=assistant, dtype=dtype, device=device)
     settings = GenerationSettings(max_new_tokens=max_new_tokens)
-    config = AssistantConfig()
-    if num_assistant_tokens is not None:
-        config = AssistantConfig(num_assistant_tokens=num_assistant_tokens)
+    config = AssistantConfig(method=method, num_assistant_tokens=num_assistant_tokens)
     rows: list[dict[str, Any]] = []
     for item in prompts:
         if timed:
@@ -103,6 +102,7 @@ def evaluate(
         "settings": {
             "max_new_tokens": max_new_tokens,
             "dtype": dtype,
+            "method": method,
             "num_assistant_tokens": num_assistant_tokens,
             "timed": timed,
         },
