@@ -11,12 +11,13 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from uag_core.errors import InputError
+from uag_core.errors import InputError, NotBuiltError
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
 METHODS = ("uag", "lookup", "uag+lookup")
+BUILT_METHODS = ("uag",)
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 REFERENCES = ("transformers", "transformers_uag", "transformers_lookup")
 SCHEDULES = ("auto", "constant", "heuristic", "heuristic_transient")
@@ -215,6 +216,8 @@ class AssistantConfig:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InputError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}.")
+        if self.method not in BUILT_METHODS:
+            raise NotBuiltError(f"The method {self.method!r} is not in this version.", "Use uag.")
         if self.num_assistant_tokens_schedule not in SCHEDULES:
             raise InputError(
                 f"num_assistant_tokens_schedule must be one of {', '.join(SCHEDULES)}, "

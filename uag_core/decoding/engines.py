@@ -14,11 +14,12 @@ from typing import Any
 from uag_core.config import AssistantConfig, GenerationSettings
 from uag_core.decoding import profile as profiles
 from uag_core.decoding.bridges import Bridge, IdBridge, TextBridge
-from uag_core.decoding.loop import Job, Shapes, decode
+from uag_core.decoding.job import Job, Shapes
+from uag_core.decoding.loop import decode
 from uag_core.decoding.pacing import Pacer
 from uag_core.decoding.prompts import assistant_prompt_ids, target_prompt_ids
 from uag_core.decoding.proposers import AssistantProposer, Proposer
-from uag_core.errors import InputError, NotBuiltError
+from uag_core.errors import InputError
 from uag_core.events import Event
 from uag_core.models.handle import LanguageModel
 
@@ -166,8 +167,6 @@ class Engines:
         logits_processor: Sequence[object] | None = None,
     ) -> Iterator[Event]:
         """Events of assisted decoding; `make_proposer` replaces the assistant (for tests)."""
-        if config.method != "uag" and make_proposer is None:
-            raise NotBuiltError(f"The method {config.method!r} is not in this version.", "Use uag.")
         job = self._job(prompt, settings, width, config.method, exact, config)
         job.cancelled = cancelled
         job.logits_processor = logits_processor

@@ -12,19 +12,17 @@ target chooses itself, which is lossless for any proposer, greedy or sampled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from time import perf_counter
 
 import torch
 
-from uag_core.config import GenerationSettings
 from uag_core.decoding.caches import CachedModel, synchronize
+from uag_core.decoding.job import Clock, Job, Totals, checked, drafted
 from uag_core.decoding.pacing import Pacer
 from uag_core.decoding.proposers import Proposal, Proposer
 from uag_core.decoding.sampling import TokenChooser, top2_gap
 from uag_core.decoding.stopping import StopChecker
 from uag_core.events import (
-    Drafted,
     Event,
     Finished,
     FinishReason,
@@ -34,64 +32,8 @@ from uag_core.events import (
     Started,
     Verified,
 )
-from uag_core.models.handle import LanguageModel
 from uag_core.tokenization import TargetLedger, TokenizerCodec
 from uag_core.tokenization.utf8 import StreamingText
-
-
-@dataclass(slots=True)
-class Shapes:
-    """How target forwards look: `width` positions over a static cache of `cache_length`.
-
-    `width` None means no padding; then the cache grows and at most `max_candidates` are verified.
-    """
-
-    width: int | None
-    cache_length: int
-    max_candidates: int
-
-
-@dataclass(slots=True)
-class Job:
-    """One generation: everything the loop needs, nothing that outlives it."""
-
-    target: LanguageModel
-    prompt_ids: Sequence[int]
-    settings: GenerationSettings
-    shapes: Shapes
-    engine: str
-    exact: bool = True
-    target_lookbehind: int = 10
-    num_prompt_tokens_assistant: int | None = None
-    path: str | None = None
-    notices: Sequence[str] = ()
-    cancelled: Callable[[], bool] = lambda: False
-    gap_position: int | None = None  # report the logit gap at this new token
-    logits_processor: Sequence[object] | None = None
-
-
-class Clock:
-    """Seconds of the run, without those that the consumer of the events spends."""
-
-    def __init__(self) -> None:
-        self._start = perf_counter()
-
-    def now(self) -> float:
-        return perf_counter() - self._start
-
-    def skip(self, seconds: float) -> None:
-        self._start += seconds
-
-
-@dataclass(slots=True)
-class _Totals:
-    prefill: float = 0.0
-    draft: float = 0.0
-    reencode: float = 0.0
-    verify: float = 0.0
-    token_ids: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    ttft: float | None = None
 
 
 def decode(
@@ -119,7 +61,7 @@ class _Loop:
         self.job = job
         self.codec: TokenizerCodec = job.target.codec
         self.clock = Clock()
-        self.totals = _Totals()
+        self.totals = Totals()
         self.stream = StreamingText()
         self.ledger = TargetLedger(self.codec, job.prompt_ids, job.target_lookbehind)
         self.stop = StopChecker(
@@ -184,7 +126,7 @@ class _Loop:
             started = self.clock.now()
             proposal = self._propose()
             if proposal is not None and proposal.candidate_ids:
-                yield self._drafted(number, proposal)
+                yield drafted(number, proposal, self.codec, self.ledger.ids, self.clock.now())
                 if job.cancelled():
                     reason = "cancelled"
                     break
@@ -237,27 +179,7 @@ class _Loop:
         proposal = self.proposer.propose(self.ledger, limit, draft_limit, self.pacer.go_on)
         self.totals.draft += proposal.draft_s
         self.totals.reencode += proposal.reencode_s
-        return self._checked(proposal, limit)
-
-    def _checked(self, proposal: Proposal, limit: int) -> Proposal:
-        """The proposal, cut before the first id that must not reach the target."""
-        ids = proposal.candidate_ids[:limit]
-        rows = self.job.target.embedding_rows
-        for index, token_id in enumerate(ids):
-            if not 0 <= token_id < rows:
-                ids = ids[:index]
-                break
-        if len(ids) == len(proposal.candidate_ids):
-            return proposal
-        return Proposal(
-            tuple(ids),
-            proposal.draft_ids,
-            proposal.draft_pieces,
-            proposal.confidences,
-            proposal.source,
-            proposal.draft_s,
-            proposal.reencode_s,
-        )
+        return checked(proposal, limit, self.job.target.embedding_rows)
 
     def _round(
         self, number: int, proposal: Proposal, started: float
@@ -343,29 +265,6 @@ class _Loop:
         if self.proposer is not None and reason is None:
             self.proposer.commit(committed, data)
         return tuple(tokens), text, reason
-
-    def _drafted(self, number: int, proposal: Proposal) -> Drafted:
-        draft = tuple(
-            Piece(i, data.hex())
-            for i, data in zip(proposal.draft_ids, proposal.draft_pieces, strict=True)
-        )
-        return Drafted(
-            round=number,
-            draft=draft,
-            confidences=proposal.confidences,
-            candidates=tuple(self._pieces(proposal.candidate_ids)),
-            source=proposal.source,
-            draft_s=proposal.draft_s,
-            reencode_s=proposal.reencode_s,
-            t=self.clock.now(),
-        )
-
-    def _pieces(self, ids: Sequence[int]) -> Iterator[Piece]:
-        raws = self.codec.pieces(ids, self.ledger.ids[-16:])
-        for token_id, raw in zip(ids, raws, strict=True):
-            control = self.codec.is_control(token_id)
-            data = self.codec.spelling(token_id) if control else raw
-            yield Piece(token_id, data.hex(), control)
 
     def _new_notices(self) -> Iterator[Notice]:
         notices = getattr(self.proposer, "notices", ())

@@ -21,8 +21,9 @@ from transformers.utils import logging
 
 from uag_core.config import GenerationSettings
 from uag_core.decoding.caches import synchronize
+from uag_core.decoding.job import pieces
 from uag_core.errors import InputError
-from uag_core.events import Event, Finished, FinishReason, Origin, Piece, Started, Verified
+from uag_core.events import Event, Finished, FinishReason, Origin, Started, Verified
 from uag_core.models.handle import LanguageModel
 from uag_core.tokenization.utf8 import StreamingText
 
@@ -166,18 +167,12 @@ class ReferenceEngine:
             ids = new_ids[position : position + len(delivered)]
             position += len(ids)
             raws = codec.pieces(ids, history)
+            shown = tuple(pieces(codec, ids, history))
             history.extend(ids)
             origin: Origin = "prefill" if number == 0 else "plain"
             yield Verified(
                 round=number,
-                tokens=tuple(
-                    Piece(
-                        i,
-                        (codec.spelling(i) if codec.is_control(i) else raw).hex(),
-                        codec.is_control(i),
-                    )
-                    for i, raw in zip(ids, raws, strict=True)
-                ),
+                tokens=shown,
                 origins=(origin,) * len(ids),
                 text=stream.feed(b"".join(raws)),
                 num_draft_tokens=0,
