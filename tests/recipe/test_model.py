@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from uag_core.recipe.evaluate import summarise
+from uag_core.recipe.evaluate import _by_turns, summarise
 from uag_core.recipe.export import export
 from uag_core.recipe.initialise import initialise
 from uag_core.recipe.tokenizer import prune_target
@@ -128,3 +128,8 @@ def test_the_summary_sums_counts_and_averages_speedups():
     assert summary["decode_speedup"]["geomean"] == pytest.approx(1.0)
     assert summary["decode_speedup"]["worst"] == 0.5
     assert summarise([])["mean_acceptance_length"] is None
+
+
+def test_prompts_are_taken_by_turns():
+    prompts = [{"id": i, "category": c} for i, c in enumerate("aaabb")]
+    assert [p["id"] for p in _by_turns(prompts)] == [0, 3, 1, 4, 2]

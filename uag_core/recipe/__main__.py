@@ -2,7 +2,7 @@
 
 Every stage reads and writes files below ``--work`` and does only what is not done yet:
 ``requests/*.jsonl.gz`` and ``answers/*.jsonl.gz`` (shards), ``tokenizer/``, ``run/`` (checkpoint
-and log), ``report.json``. Delete a file to have it made again.
+and log), ``rows-*.jsonl`` and ``report.json``. Delete a file to have it made again.
 """
 
 from __future__ import annotations
@@ -139,11 +139,13 @@ def stage_export(args: argparse.Namespace) -> None:
 
 def stage_evaluate(args: argparse.Namespace) -> None:
     assistant = str(args.out or args.work / "assistant")
+    args.work.mkdir(parents=True, exist_ok=True)
     report: dict[str, Any] = {}
     for path in args.prompts:
         report[path.stem] = evaluation.evaluate(
             args.target, assistant, evaluation.read_prompts(path), dtype=args.dtype,
             device=args.device, timed=not args.untimed,
+            keep=args.work / f"rows-{path.stem}{'-untimed' if args.untimed else ''}.jsonl",
             method=args.method, num_assistant_tokens=args.num_assistant_tokens,
         )  # fmt: skip
         print(json.dumps(report[path.stem]["summary"], indent=1), flush=True)

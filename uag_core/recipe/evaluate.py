@@ -18,9 +18,18 @@ from typing import Any
 SPEEDUPS = ("decode_speedup", "decode_speedup_same_shape")
 
 
-def read_prompts(path: Path) -> list[dict[str, str]]:
+def read_prompts(path: Path) -> list[dict[str, Any]]:
     """Records {"id", "category", "prompt"} from a .jsonl file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def _by_turns(prompts: Iterable[dict[str, str]]) -> list[dict[str, str]]:
+    """One prompt of each category, then the next of each: any part is a fair sample."""
+    groups: dict[str, list[dict[str, str]]] = {}
+    for item in prompts:
+        groups.setdefault(item["category"], []).append(item)
+    longest = max(map(len, groups.values()), default=0)
+    return [group[i] for i in range(longest) for group in groups.values() if i < len(group)]
 
 
 def _geomean(values: list[float]) -> float | None:
@@ -66,12 +75,15 @@ def evaluate(
     method: str = "uag",
     num_assistant_tokens: int | None = None,
     timed: bool = True,
+    keep: Path | None = None,
     progress: bool = True,
 ) -> dict[str, Any]:
     """The report: machine, settings, one row a prompt, and summaries of all and by kind.
 
     ``timed=False`` runs the assisted engine only: counts without speedups, in a third of the time.
-    ``num_assistant_tokens`` fixes the draft length; without it the engine decides.
+    ``num_assistant_tokens`` fixes the draft length; without it the engine decides. Rows are added
+    to the file ``keep``, and what is there already is not run again: a long evaluation may be
+    broken off and resumed, and the report covers what was reached.
     """
     from uag_core import ModelPair  # here, so that the other stages do not need the engine
     from uag_core.config import AssistantConfig, GenerationSettings
@@ -79,8 +91,11 @@ def evaluate(
     pair = ModelPair(target=target, assistant=assistant, dtype=dtype, device=device)
     settings = GenerationSettings(max_new_tokens=max_new_tokens)
     config = AssistantConfig(method=method, num_assistant_tokens=num_assistant_tokens)
-    rows: list[dict[str, Any]] = []
-    for item in prompts:
+    rows: list[dict[str, Any]] = read_prompts(keep) if keep and keep.exists() else []
+    done = {row["id"] for row in rows}
+    for item in _by_turns(prompts):
+        if item["id"] in done:
+            continue
         if timed:
             document = pair.compare(item["prompt"], settings, config)
             counts = document["assisted"]
@@ -92,6 +107,9 @@ def evaluate(
             if name.startswith(("num_", "acceptance_")) or name == "mean_acceptance_length":
                 row[name] = value
         rows.append({"id": item["id"], "category": item["category"], **row})
+        if keep:
+            with keep.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
         if progress:
             print(f"{item['id']:<18} tau {row.get('mean_acceptance_length')}"
                   f" speedup {row.get('decode_speedup')}", flush=True)  # fmt: skip
