@@ -1,0 +1,1 @@
+"""Measurements with the embedded pair. Not tests: they report figures, they assert none."""
