@@ -152,6 +152,9 @@ class ModelPair:
     ) -> Iterator[Event]:
         """The events of one generation.
 
+        The run lock is held until the iterator is finished or closed: start no other run of this
+        process from inside the loop over the events.
+
         Args:
             prompt: a text, chat messages (`[{"role", "content"}]`), or a list of target ids.
             generation_config: a `GenerationConfig` of transformers, a `GenerationSettings`, or

@@ -17,6 +17,7 @@ from uag_core.decoding.engines import Engines, Prompt
 from uag_core.decoding.reference import ReferenceEngine
 from uag_core.errors import InputError
 from uag_core.events import Event, Finished
+from uag_core.models.memory import is_out_of_memory
 from uag_core.serialization import SCHEMA_VERSION, clean
 
 WARMUP = -1
@@ -75,7 +76,7 @@ def compare(job: Comparison) -> Iterator[CompareStep | CompareDone]:
     """
     exact, width, notices = job.engines.exactness(job.exact, job.config)
     runners = _runners(job, exact, width)
-    yield from _warm_up(job, runners)
+    yield from _warm_up(job, runners, notices)
     if not job.cancelled():
         job.engines.profile(width)
     runs: dict[str, list[list[Event]]] = {name: [] for name in runners}
@@ -84,11 +85,14 @@ def compare(job: Comparison) -> Iterator[CompareStep | CompareDone]:
         for name in names if repeat % 2 == 0 else reversed(names):
             if job.cancelled():
                 break
+            if name not in runners:
+                continue
             events: list[Event] = []
-            for event in runners[name](job.prompt, job.settings):
+            for event in _guarded(name, runners, job.prompt, job.settings, notices):
                 events.append(event)
                 yield CompareStep(name, repeat, event)
-            runs[name].append(events)
+            if name in runners:
+                runs[name].append(events)
     document = _document(job, exact, width, notices, runs)
     yield CompareDone(document, runs)
 
@@ -124,7 +128,30 @@ def _runners(job: Comparison, exact: bool, width: int | None) -> dict[str, Runne
     return runners
 
 
-def _warm_up(job: Comparison, runners: dict[str, Runner]) -> Iterator[CompareStep]:
+def _guarded(
+    name: str,
+    runners: dict[str, Runner],
+    prompt: Prompt,
+    settings: GenerationSettings,
+    notices: list[str],
+) -> Iterator[Event]:
+    """A run's events; a reference engine that fails is dropped with a notice.
+
+    transformers' own paths fail on some models; that must not cost our own measurements.
+    """
+    try:
+        yield from runners[name](prompt, settings)
+    except Exception as error:
+        if name not in REFERENCES or is_out_of_memory(error):
+            raise
+        del runners[name]
+        reason = (str(error).strip().splitlines() or [""])[0][:200]
+        notices.append(f"{name} failed and is left out: {type(error).__name__}: {reason}")
+
+
+def _warm_up(
+    job: Comparison, runners: dict[str, Runner], notices: list[str]
+) -> Iterator[CompareStep]:
     """A few tokens through every engine, so that no run pays for being the first."""
     short = Prompt(
         job.prompt.target_ids[-_WARMUP_PROMPT:],
@@ -133,10 +160,10 @@ def _warm_up(job: Comparison, runners: dict[str, Runner]) -> Iterator[CompareSte
     settings = replace(
         job.settings, max_new_tokens=min(_WARMUP_TOKENS, job.settings.max_new_tokens)
     )
-    for name, runner in runners.items():
+    for name in list(runners):
         if job.cancelled():
             return
-        for event in runner(short, settings):
+        for event in _guarded(name, runners, short, settings, notices):
             yield CompareStep(name, WARMUP, event)
 
 
@@ -206,7 +233,7 @@ def _document(
         "references": [
             {"engine": name, **metrics.timing(run)}
             for name in job.references
-            if (run := _middle(runs[name])) is not None
+            if (run := _middle(runs.get(name, []))) is not None
         ],
         "decode_speedup": metrics.ratio(fastest, tpot),
         "decode_speedup_same_shape": metrics.ratio(baseline["tpot_s"] if baseline else None, tpot),

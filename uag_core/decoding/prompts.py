@@ -57,11 +57,7 @@ def target_prompt_ids(
         if any(not 0 <= i < lm.embedding_rows for i in ids):
             raise InputError(f"A prompt id is outside the vocabulary of {lm.id}.")
     elif raw or not lm.tokenizer.chat_template:
-        text = plain_text(as_messages(prompt, system)) if not isinstance(prompt, str) else prompt
-        if isinstance(prompt, str):
-            as_messages(prompt, system)  # refuses what is empty
-            if system and system.strip():
-                text = f"{system}\n\n{prompt}"
+        text = plain_text(as_messages(prompt, system))
         if not raw:
             notices.append(
                 f"{lm.id} has no chat template: the prompt is used as plain text to continue."
@@ -89,10 +85,7 @@ def assistant_prompt_ids(
         text = b"".join(target.codec.pieces([int(i) for i in prompt])).decode("utf-8", "replace")
         return encode_prompt(lm, text, special=True) if text else []
     if raw or not target.tokenizer.chat_template:
-        text = prompt if isinstance(prompt, str) else plain_text(as_messages(prompt, system))
-        if isinstance(prompt, str) and system and system.strip():
-            text = f"{system}\n\n{prompt}"
-        return encode_prompt(lm, text, special=True)
+        return encode_prompt(lm, plain_text(as_messages(prompt, system)), special=True)
     messages = as_messages(prompt, system)
     if lm.tokenizer.chat_template:
         for attempt in (messages, _folded(messages)):
