@@ -1,0 +1,188 @@
+"""What a comparison reports: the `compare --json` object, made from the runs' events.
+
+Knows the contract of that object. Runs an engine only to find the logit gap where two runs part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from uag_core import metrics
+from uag_core.config import REFERENCES, AssistantConfig, GenerationSettings
+from uag_core.decoding.engines import Engines, Prompt
+from uag_core.errors import InputError
+from uag_core.events import Event, Finished
+from uag_core.serialization import SCHEMA_VERSION, clean
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Everything that one comparison needs."""
+
+    engines: Engines
+    prompt: Prompt
+    settings: GenerationSettings
+    config: AssistantConfig
+    exact: bool = True
+    references: Sequence[str] = ()
+    repeats: int = 1
+    cancelled: Callable[[], bool] = lambda: False
+    echo: dict[str, Any] = field(default_factory=dict)  # further settings to report
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.references if name not in REFERENCES]
+        if unknown:
+            raise InputError(
+                f"Unknown reference engine {unknown[0]!r}.", f"Known: {', '.join(REFERENCES)}."
+            )
+        if not 1 <= self.repeats <= 100:
+            raise InputError(f"repeats must be between 1 and 100, not {self.repeats}.")
+
+
+def _middle(runs: list[list[Event]]) -> list[Event] | None:
+    """The run with the median TPOT (the lower one of two), so that its parts belong together."""
+    if not runs:
+        return None
+
+    def key(events: list[Event]) -> float:
+        data = metrics.timing(events)
+        return data["tpot_s"] if data["tpot_s"] is not None else data["wall_s"]
+
+    return sorted(runs, key=key)[(len(runs) - 1) // 2]
+
+
+def build(
+    job: Comparison,
+    exact: bool,
+    width: int | None,
+    notices: list[str],
+    runs: dict[str, list[list[Event]]],
+) -> dict[str, Any]:
+    """The `compare --json` object of the contract."""
+    engines, method = job.engines, job.config.method
+    baseline_run = _middle(runs["baseline"])
+    assisted_run = _middle(runs[method])
+    baseline = metrics.timing(baseline_run) if baseline_run else None
+    assisted = metrics.summarize(assisted_run) if assisted_run else None
+    unpadded = baseline
+    if "baseline_unpadded" in runs:
+        run = _middle(runs["baseline_unpadded"])
+        unpadded = metrics.timing(run) if run else None
+    all_notices = [*job.prompt.notices, *notices]
+    for run in (run for name in runs for run in runs[name]):
+        all_notices.extend(n for n in metrics.notices(run) if n not in all_notices)
+    plain_tpots = [x["tpot_s"] for x in (baseline, unpadded) if x and x["tpot_s"]]
+    fastest = min(plain_tpots, default=None)
+    tpot = assisted["tpot_s"] if assisted else None
+    identical, divergence = _identity(job, exact, width, runs)
+    same_count = baseline and assisted and baseline["num_new_tokens"] == assisted["num_new_tokens"]
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "target": engines.target.describe(),
+        "assistant": engines.assistant.describe() if engines.assistant else None,
+        "method": method,
+        "path": engines.path,
+        "exact": exact,
+        "seed": job.settings.seed,
+        "settings": {
+            **job.settings.to_dict(),
+            **job.config.to_dict(),
+            "width": width,
+            "repeats": job.repeats,
+            **job.echo,
+        },
+        "notices": all_notices,
+        "prompt": {
+            "num_prompt_tokens_target": len(job.prompt.target_ids),
+            "num_prompt_tokens_assistant": (
+                None if job.prompt.assistant_ids is None else len(job.prompt.assistant_ids)
+            ),
+        },
+        "baseline": baseline,
+        "baseline_unpadded": unpadded
+        and {key: unpadded[key] for key in ("tpot_s", "tokens_per_second")},
+        "assisted": assisted,
+        "references": [
+            {"engine": name, **metrics.timing(run)}
+            for name in job.references
+            if (run := _middle(runs.get(name, []))) is not None
+        ],
+        "decode_speedup": metrics.ratio(fastest, tpot),
+        "decode_speedup_same_shape": metrics.ratio(baseline["tpot_s"] if baseline else None, tpot),
+        "wall_speedup": (
+            metrics.ratio(baseline["wall_s"], assisted["wall_s"])
+            if same_count and baseline and assisted
+            else None
+        ),
+        "speedup_bound": metrics.speedup_bound(assisted_run, fastest) if assisted_run else None,
+        "predicted_speedup": _predicted(job, width, assisted_run, fastest),
+        "identical": identical,
+        "first_divergence": divergence,
+    }
+    result = clean(document)
+    assert isinstance(result, dict)
+    return result
+
+
+def _predicted(
+    job: Comparison, width: int | None, run: list[Event] | None, tpot: float | None
+) -> float | None:
+    """The speedup that the pair's cost profile predicts for this run's acceptance."""
+    if run is None or not tpot or job.cancelled():
+        return None
+    profile = job.engines.profile(width)
+    data = metrics.summarize(run)
+    if not data["num_rounds"] or profile.draft_step_s is None:
+        return None
+    drafted = data["num_draft_tokens"] / data["num_rounds"]
+    host = (data["other_s"] + data["reencode_s"]) / data["num_rounds"]
+    cost = (profile.verify_s + drafted * profile.draft_step_s) / profile.plain_step_s + host / tpot
+    return metrics.ratio(data["tokens_per_round"], cost)
+
+
+def _identity(
+    job: Comparison, exact: bool, width: int | None, runs: dict[str, list[list[Event]]]
+) -> tuple[bool | None, dict[str, Any] | None]:
+    """Whether every assisted run gave the baseline's ids, and where the first one parted."""
+    finished = {
+        name: [e for run in runs[name] for e in run if isinstance(e, Finished)]
+        for name in ("baseline", job.config.method)
+    }
+    everything = [*finished["baseline"], *finished[job.config.method]]
+    if (
+        not finished["baseline"]
+        or not finished[job.config.method]
+        or any(event.finish_reason == "cancelled" for event in everything)
+    ):
+        return None, None
+    reference = finished["baseline"][0].token_ids
+    for event in everything[1:]:
+        position = metrics.first_divergence(reference, event.token_ids)
+        if position is not None:
+            return False, {
+                "position": position,
+                "top2_gap": _gap(job, exact, width, position, reference),
+            }
+    return True, None
+
+
+def _gap(
+    job: Comparison, exact: bool, width: int | None, position: int, reference: Sequence[int]
+) -> float | None:
+    """The plain run's top-2 logit gap at a position, found by running it again, untimed."""
+    if job.settings.do_sample or position >= len(reference):
+        return None
+    settings = replace(job.settings, max_new_tokens=max(job.settings.max_new_tokens, position + 1))
+    for event in job.engines.plain(
+        job.prompt,
+        settings,
+        exact=exact,
+        width=width,
+        cancelled=job.cancelled,
+        gap_position=position,
+    ):
+        if isinstance(event, Finished):
+            return event.top2_gap
+    return None
