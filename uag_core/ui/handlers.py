@@ -156,10 +156,13 @@ class CompareHandlers:
         if hasattr(last, "document"):
             yield self._done(last.document)
         elif isinstance(last, Failure) and last.cancelled:
-            yield {**self._lanes(progress), **self._idle(last.message)}
+            yield {**self._lanes(progress, over=True), **self._idle(last.message)}
         else:
             message = last.message if isinstance(last, Failure) else "The run ended without result."
-            yield {**self._lanes(progress), **self._idle("The run failed", error=message)}
+            yield {
+                **self._lanes(progress, over=True),
+                **self._idle("The run failed", error=message),
+            }
 
     def _idle(self, message: str, *, error: str | None = None) -> Updates:
         return {
@@ -175,20 +178,22 @@ class CompareHandlers:
             **self._lanes(progress),
         }
 
-    def _lanes(self, progress: Progress) -> Updates:
+    def _lanes(self, progress: Progress, *, over: bool = False) -> Updates:
         growing = progress.lane
         return {
             self.tab.plain: _panel(
                 compare_tab.PLAIN_TITLE,
                 compare_tab.PLAIN_SUBTITLE,
                 progress.plain,
-                growing is progress.plain,
+                growing is progress.plain and not over,
+                over,
             ),
             self.tab.assisted: _panel(
                 compare_tab.UAG_TITLE,
                 compare_tab.UAG_SUBTITLE,
                 progress.assisted,
-                growing is progress.assisted,
+                growing is progress.assisted and not over,
+                over,
             ),
         }
 
@@ -215,7 +220,7 @@ class CompareHandlers:
         }
 
 
-def _panel(title: str, subtitle: str, lane: Lane, active: bool) -> str:
+def _panel(title: str, subtitle: str, lane: Lane, active: bool, over: bool) -> str:
     return token_html.panel(
         title=title,
         subtitle=subtitle,
@@ -224,7 +229,7 @@ def _panel(title: str, subtitle: str, lane: Lane, active: bool) -> str:
         tokens_per_second=lane.tokens_per_second,
         finish_reason=lane.finish_reason,
         active=active,
-        placeholder="Its turn comes next." if not active else "",
+        placeholder="Nothing was written." if over else "" if active else "Not started yet.",
     )
 
 
