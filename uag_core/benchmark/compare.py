@@ -51,8 +51,6 @@ def compare(job: Comparison) -> Iterator[CompareStep | CompareDone]:
     exact, width, notices = job.engines.exactness(job.exact, job.config)
     runners = _runners(job, exact, width)
     yield from _warm_up(job, runners, notices)
-    if not job.cancelled():
-        job.engines.profile(width)
     runs: dict[str, list[list[Event]]] = {name: [] for name in runners}
     names = list(runners)
     for repeat in range(job.repeats):

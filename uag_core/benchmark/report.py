@@ -132,9 +132,9 @@ def _predicted(
     """The speedup that the pair's cost profile predicts for this run's acceptance."""
     if run is None or not tpot or job.cancelled():
         return None
-    profile = job.engines.profile(width)
+    profile = job.engines.profile(width, job.cancelled)
     data = metrics.summarize(run)
-    if not data["num_rounds"] or profile.draft_step_s is None:
+    if not data["num_rounds"] or profile is None or profile.draft_step_s is None:
         return None
     drafted = data["num_draft_tokens"] / data["num_rounds"]
     host = (data["other_s"] + data["reencode_s"]) / data["num_rounds"]

@@ -127,12 +127,23 @@ class Engines:
             return max(MIN_WIDTH, config.num_assistant_tokens + 1)
         return DEFAULT_WIDTH
 
-    def profile(self, width: int | None) -> profiles.CostProfile:
-        """The pair's cost profile for verifications of this shape, measured once."""
+    def profile(
+        self, width: int | None, cancelled: Callable[[], bool] = lambda: False
+    ) -> profiles.CostProfile | None:
+        """The pair's cost profile for verifications of this shape, measured once.
+
+        None when `cancelled()` became true while it was measured.
+        """
         if width not in self._profiles:
-            self._profiles[width] = profiles.measure(
-                self.target, self.assistant if self.can_draft() else None, width=width
+            measured = profiles.measure(
+                self.target,
+                self.assistant if self.can_draft() else None,
+                width=width,
+                cancelled=cancelled,
             )
+            if measured is None:
+                return None
+            self._profiles[width] = measured
         return self._profiles[width]
 
     def plain(
@@ -177,18 +188,14 @@ class Engines:
             if self.assistant is None:
                 raise InputError("Assisted decoding needs an assistant.", "Name one.")
             return decode(job)
-        same_shape = width is not None
+        profile = self.profile(width, cancelled)
         pacer = Pacer(
             config,
             max_candidates=job.shapes.max_candidates,
-            plain_step_s=self._known_step(width),
-            same_shape=same_shape,
+            plain_step_s=None if profile is None else profile.plain_step_s,
+            same_shape=width is not None,
         )
         return decode(job, make_proposer, pacer)
-
-    def _known_step(self, width: int | None) -> float | None:
-        profile = self._profiles.get(width)
-        return None if profile is None else profile.plain_step_s
 
     def _proposer_maker(
         self, prompt: Prompt, config: AssistantConfig, job: Job

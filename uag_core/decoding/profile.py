@@ -5,6 +5,7 @@ Knows models and clocks; it sends them ids that mean nothing and keeps nothing b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from statistics import median
 from time import perf_counter
@@ -16,7 +17,8 @@ from uag_core.decoding.caches import CachedModel, synchronize
 from uag_core.models.handle import LanguageModel
 
 _CONTEXT = 96
-_REPEATS = 7
+_WARMUP, _REPEATS = 2, 7
+_BUDGET_S = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +37,43 @@ class CostProfile:
 
 
 def measure(
-    target: LanguageModel, assistant: LanguageModel | None, *, width: int | None
-) -> CostProfile:
-    """Time the steps of a pair over a short context."""
-    verify = _step_time(target, width or 5, static=width is not None)
-    return CostProfile(
-        plain_step_s=_step_time(target, 1, static=False),
-        verify_s=verify,
-        draft_step_s=None if assistant is None else _step_time(assistant, 1, static=False),
-        width=width,
-    )
+    target: LanguageModel,
+    assistant: LanguageModel | None,
+    *,
+    width: int | None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> CostProfile | None:
+    """Time the steps of a pair over a short context; None when cancelled on the way."""
+    plain = _step_time(target, 1, static=False, cancelled=cancelled)
+    verify = _step_time(target, width or 5, static=width is not None, cancelled=cancelled)
+    draft = None
+    if assistant is not None:
+        draft = _step_time(assistant, 1, static=False, cancelled=cancelled)
+    if plain is None or verify is None or cancelled():
+        return None
+    return CostProfile(plain_step_s=plain, verify_s=verify, draft_step_s=draft, width=width)
 
 
-def _step_time(lm: LanguageModel, width: int, *, static: bool) -> float:
+def _step_time(
+    lm: LanguageModel, width: int, *, static: bool, cancelled: Callable[[], bool]
+) -> float | None:
     context = max(1, min(_CONTEXT, lm.context_length - width - 1))
     ids = _some_ids(lm, context + width)
-    times = []
+    times: list[float] = []
     with CachedModel(lm, context + width, static=static) as model:
-        model.prefill(ids[:context])
-        for _ in range(_REPEATS + 2):
+        if model.prefill(ids[:context], cancelled) is None:
+            return None
+        while len(times) < _WARMUP + _REPEATS and not cancelled():
             start = perf_counter()
             model.forward(ids[context:]).argmax(dim=-1).tolist()
             synchronize(lm)
             times.append(perf_counter() - start)
+            if lm.is_stateful:
+                continue  # its state cannot be rolled back; for a clock that does not matter
             model.rollback(width)
-    return median(times[2:])
+            if sum(times) > _BUDGET_S and len(times) > _WARMUP + 1:
+                break  # a large model: three steps say enough
+    return median(times[_WARMUP:]) if len(times) > _WARMUP else None
 
 
 def rows_are_independent(lm: LanguageModel, width: int) -> bool:
@@ -71,17 +85,12 @@ def rows_are_independent(lm: LanguageModel, width: int) -> bool:
     """
     start = max(1, min(16, lm.context_length - width))
     ids = _some_ids(lm, start + width)
-    last = start + width - 1
     seen: list[torch.Tensor] = []
-    for row in range(width - 1, -1, -1):
-        first = last - row
-        with CachedModel(lm, start + 2 * width, static=True) as model:
-            # The same prefill each time; what stands between it and `first` is read one by one.
-            model.prefill(ids[:start])
-            model.width = width
-            for position in range(start, first):
-                model.forward([ids[position]])
-            seen.append(model.forward(ids[first : last + 1])[row].clone())
+    with CachedModel(lm, start + 2 * width, static=True, width=width) as model:
+        model.prefill(ids[:start])
+        for first in range(start, start + width):
+            seen.append(model.forward(ids[first:], last_only=True).clone())
+            model.rollback(start + width - first - 1)  # keep one more position each time
     return all(torch.equal(seen[0], other) for other in seen[1:])
 
 
