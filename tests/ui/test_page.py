@@ -133,6 +133,13 @@ def test_phone_stacks_panels_without_horizontal_scroll(open_page) -> None:
     ask(page, "fake/fast")
     page.wait_for_selector("#chart .bars")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for name in ("#chart", "#chart-table", "#summary", "#actions", "#ask"):
+        box = page.locator(name).bounding_box()  # the frame clips, so look at each part as well
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    for name in (".uag-table", ".uag-metrics", ".uag-split"):
+        overflow = f"(e => e.scrollWidth - e.clientWidth)(document.querySelector('{name}'))"
+        assert page.evaluate(overflow) <= 1
     plain, assisted = (page.locator(name).bounding_box() for name in ("#plain", "#assisted"))
     assert assisted["y"] >= plain["y"] + plain["height"] - 1
     page.locator("#chart").scroll_into_view_if_needed()
