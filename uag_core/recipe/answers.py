@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
@@ -13,7 +14,7 @@ from .generator import BatchedGenerator, Job
 def write_answers(
     model: object,
     tokenizer: PreTrainedTokenizerBase,
-    requests: Iterable[dict[str, str]],
+    requests: Iterable[Mapping[str, Any]],
     *,
     max_new_tokens: int = 160,
     slots: int = 96,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import nn
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -23,7 +23,7 @@ _KEPT = {"README.md"}  # written by hand; everything else in the folder is repla
 
 
 def export(
-    model: nn.Module,
+    model: Any,
     tokenizer: PreTrainedTokenizerBase,
     folder: Path,
     *,

@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - everybody's name for it
-from torch import Tensor, nn
+from torch import Tensor
 
 PREFILL_TOKENS = 4096  # padded tokens of one prefill forward: bounds its activations
 LENGTH_STEP = 32  # attention length is rounded up to this, so kernels see few different shapes
@@ -46,7 +47,7 @@ class UnsupportedTargetError(ValueError):
 class _Layer:
     """The weights of one decoder layer, with q/k/v and gate/up fused."""
 
-    def __init__(self, layer: nn.Module) -> None:
+    def __init__(self, layer: Any) -> None:
         attention, mlp = layer.self_attn, layer.mlp
         projections = (attention.q_proj, attention.k_proj, attention.v_proj)
         if any(p.bias is not None for p in (*projections, attention.o_proj, mlp.up_proj)):
@@ -68,7 +69,7 @@ class BatchedGenerator:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Any,
         *,
         slots: int = 64,
         context: int = 512,

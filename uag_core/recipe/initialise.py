@@ -7,8 +7,10 @@ smaller than the target's, the feed-forward units with the largest weights are k
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
 from .tokenizer import CONTROL
@@ -37,7 +39,7 @@ def assistant_config(
 
 @torch.no_grad()
 def initialise(
-    target: nn.Module,
+    target: Any,
     target_tokenizer: PreTrainedTokenizerBase,
     tokenizer: PreTrainedTokenizerBase,
     *,

@@ -31,8 +31,8 @@ class _Draft:
 
     def settle(self) -> None:
         """Append literal pieces until a hole is next, or nothing."""
-        while self.pieces and isinstance(self.pieces[0], str):
-            piece = self.pieces.pop(0)
+        while self.pieces and isinstance(piece := self.pieces[0], str):
+            del self.pieces[0]
             # A sampled ending already closed the sentence: do not punctuate it twice.
             if piece[:1] in "?.:" and self.text.rstrip()[-1:] in "?.!:":
                 self.text, piece = self.text.rstrip(), piece[1:]

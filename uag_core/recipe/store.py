@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 
-def write_shard(path: Path, rows: Iterable[dict[str, object]]) -> int:
+def write_shard(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
     """Write rows to a gzip file by way of a temporary name; returns how many there were."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
@@ -38,7 +38,7 @@ def _plain(text: str) -> str:
 
 
 def drop_prompts(
-    rows: Iterable[dict[str, object]], prompts: Iterable[str]
+    rows: Iterable[Mapping[str, object]], prompts: Iterable[str]
 ) -> list[dict[str, object]]:
     """The rows whose request is none of ``prompts``, nor differs from one in signs and case only.
 

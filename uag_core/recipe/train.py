@@ -15,6 +15,7 @@ import time
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - everybody's name for it
@@ -103,7 +104,7 @@ def collate(documents: list[Document], device: torch.device) -> tuple[Tensor, Te
     return ids.to(device), labels.to(device)
 
 
-def answer_logits(model: nn.Module, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def answer_logits(model: Any, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Logits (N, vocabulary) and labels (N,) of the positions that count.
 
     Documents are padded on the right, so causal attention needs no mask.
@@ -114,9 +115,7 @@ def answer_logits(model: nn.Module, ids: Tensor, labels: Tensor) -> tuple[Tensor
 
 
 @torch.no_grad()
-def validate(
-    model: nn.Module, documents: list[Document], config: TrainConfig
-) -> tuple[float, float]:
+def validate(model: Any, documents: list[Document], config: TrainConfig) -> tuple[float, float]:
     """Mean loss and the share of held-out answer tokens that the greedy choice hits."""
     device = model.device
     model.eval()
@@ -140,7 +139,7 @@ def learning_rate(step: int, progress: float, config: TrainConfig) -> float:
 
 
 def train(
-    model: nn.Module,
+    model: Any,
     training: list[Document],
     validation: list[Document],
     config: TrainConfig,
