@@ -38,7 +38,7 @@ def _plain(text: str) -> str:
 
 
 def drop_prompts(
-    rows: Iterable[Mapping[str, object]], prompts: Iterable[str]
+    rows: Iterable[dict[str, object]], prompts: Iterable[str]
 ) -> list[dict[str, object]]:
     """The rows whose request is none of ``prompts``, nor differs from one in signs and case only.
 
