@@ -11,13 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import GenerationConfig
 
-from uag_core.config import MAX_CANDIDATES, METHODS, SCHEDULES, AssistantConfig, GenerationSettings
-from uag_core.errors import InputError
+from uag_core.config import (
+    BUILT_METHODS,
+    MAX_CANDIDATES,
+    METHODS,
+    SCHEDULES,
+    AssistantConfig,
+    GenerationSettings,
+)
+from uag_core.errors import InputError, NotBuiltError
 
 configs = st.builds(
     AssistantConfig,
     assistant=st.none() | st.sampled_from(["embedded/assistant", "owner/name@main"]),
-    method=st.sampled_from(METHODS),
+    method=st.sampled_from(BUILT_METHODS),
     num_assistant_tokens=st.none() | st.integers(1, MAX_CANDIDATES),
     num_assistant_tokens_schedule=st.sampled_from(SCHEDULES),
     assistant_confidence_threshold=st.none() | st.floats(0, 1),
@@ -215,3 +222,10 @@ def test_settings_and_events_are_light() -> None:
         "sys.exit(any(name in sys.modules for name in ('torch', 'transformers', 'gradio')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in BUILT_METHODS])
+def test_a_method_that_does_not_exist_yet_is_refused_as_such(method: str) -> None:
+    with pytest.raises(NotBuiltError, match="not in this version") as caught:
+        AssistantConfig(method=method)
+    assert caught.value.exit_status == 2
