@@ -204,6 +204,8 @@ class _Loop:
             origins.append("plain")
         else:
             origins.append("bonus" if accepted == counted else "corrected")
+            if reason is not None:  # candidates behind a correction that is a stop: no more do they
+                counted = min(counted, accepted + 1)
         self.totals.verify += verify_s
         now = self.clock.now()
         other_s = now - started - verify_s - proposal.draft_s - proposal.reencode_s
