@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -169,7 +170,7 @@ def test_defaults_are_the_contracts(run, pair) -> None:
 
 
 FLAGS = shlex.split("""
---target o/t --assistant o/a --prompt hi --system be --raw --method uag+lookup
+--target o/t --assistant o/a --prompt hi --system be --raw --method uag
 --dtype float32 --device cuda:1 --no-exact --max-new-tokens 7 --temperature 0.5 --top-k 3
 --top-p 0.9 --min-p 0.1 --repetition-penalty 1.1 --no-repeat-ngram-size 2 --seed 4 --stop a
 --stop b --num-assistant-tokens 5 --assistant-confidence-threshold 0.3 --target-lookbehind 8
@@ -197,7 +198,7 @@ def test_every_flag_arrives(run, pair) -> None:
     )
     assert asked["assistant"] == AssistantConfig(
         assistant="o/a",
-        method="uag+lookup",
+        method="uag",
         num_assistant_tokens=5,
         assistant_confidence_threshold=0.3,
         target_lookbehind=8,
@@ -227,6 +228,24 @@ def test_the_text_report(run) -> None:
     assert err.count("note: a remark") == 1
     assert "note: another remark" in err
     assert "a library prints this" in err
+
+
+def test_json_is_ascii_where_the_stream_is(pair, monkeypatch) -> None:
+    """A stream that cannot carry the text gets escapes that every parser reads."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    pair.document = make_document(notices=["na\xefve \U0001f999"])
+    assert cli.main(["compare", "--prompt", "x", "--json"], make_pair=pair) == 0
+    sys.stdout.flush()
+    assert json.loads(raw.getvalue())["notices"] == ["na\xefve \U0001f999"]
+
+
+@pytest.mark.parametrize("method", ["lookup", "uag+lookup"])
+def test_unbuilt_methods_are_refused_before_anything_loads(run, pair, method) -> None:
+    status, out, err = run("compare", "--prompt", "x", "--method", method)
+    assert (status, out) == (2, "")
+    assert "not in this version" in err
+    assert not hasattr(pair, "made")
 
 
 def test_slowdowns_and_differences_are_said(run, pair) -> None:

@@ -229,3 +229,40 @@ def test_a_method_that_does_not_exist_yet_is_refused_as_such(method: str) -> Non
     with pytest.raises(NotBuiltError, match="not in this version") as caught:
         AssistantConfig(method=method)
     assert caught.value.exit_status == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"temperature": 1e-40},
+        {"repetition_penalty": 1e-300},
+        {"max_new_tokens": 10**400},
+        {"top_k": 10**400},
+        {"stop": 5},
+        {"eos_token_ids": ("x",)},
+    ],
+)
+def test_values_that_no_arithmetic_survives_are_refused_in_one_line(changes) -> None:
+    with pytest.raises(InputError) as caught:
+        GenerationSettings(**changes)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_plain_transformers_configuration_keeps_its_meaning() -> None:
+    config = GenerationConfig(num_assistant_tokens=7, assistant_confidence_threshold=0.5)
+    read = AssistantConfig.from_generation_config(config)
+    assert read is not None
+    assert (read.num_assistant_tokens, read.assistant_confidence_threshold) == (7, 0.5)
+    assert AssistantConfig.from_generation_config(GenerationConfig()) is None
+
+
+def test_sampling_without_top_k_means_what_generate_makes_of_it() -> None:
+    assert GenerationSettings.from_generation_config(GenerationConfig(do_sample=True)).top_k == 50
+    off = GenerationConfig(do_sample=True, top_k=0)
+    assert not GenerationSettings.from_generation_config(off).top_k
+
+
+def test_a_field_that_would_change_the_result_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="bad_words_ids"):
+        GenerationSettings.from_generation_config(GenerationConfig(bad_words_ids=[[3]]))

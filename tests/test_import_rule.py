@@ -15,7 +15,7 @@ PACKAGE = ROOT / "uag_core"
 
 # A module may import from its own layer's row and from the rows above it.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("events", "config", "errors"),
+    ("events", "config", "errors", "validation"),
     ("tokenization", "metrics", "serialization"),
     ("models", "decoding"),
     ("benchmark",),

@@ -192,7 +192,9 @@ def _compare(args: argparse.Namespace, make_pair: Callable[..., Any] | None) -> 
     if args.json:
         from uag_core.serialization import dumps
 
-        output.write(dumps(document) + "\n")
+        # Plain ASCII where the stream could not carry the text itself.
+        unicode = (output.encoding or "").lower().replace("-", "") == "utf8"
+        output.write(dumps(document, ascii_only=not unicode) + "\n")
     else:
         report.summary()
     return 0

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from uag_core.errors import InputError, NotBuiltError
+from uag_core.validation import assign, number
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -25,24 +26,8 @@ DEFAULT_TARGET = "embedded/target"
 DEFAULT_ASSISTANT = "embedded/assistant"
 DEFAULT_MAX_NEW_TOKENS = 128
 MAX_CANDIDATES = 64
-
-
-def _number(name: str, value: Any, *, low: float, high: float, integer: bool = False) -> Any:
-    """`value` as a finite number inside [low, high], or an `InputError` naming the setting."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name} must be a number, not {value!r}.")
-    if not math.isfinite(value):
-        raise InputError(f"{name} must be a finite number, not {value!r}.")
-    if integer and int(value) != value:
-        raise InputError(f"{name} must be a whole number, not {value!r}.")
-    if not low <= value <= high:
-        bounds = f"at least {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"
-        raise InputError(f"{name} must be {bounds}, not {value!r}.")
-    return int(value) if integer else float(value)
-
-
-def _set(instance: Any, name: str, value: Any) -> None:
-    object.__setattr__(instance, name, value)
+_LEAST_TEMPERATURE = 1e-4  # below, half of all logits overflow and nothing is left to sample
+_HF_TOP_K = 50  # what transformers' generate takes when it samples and nothing is said
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +51,10 @@ class GenerationSettings:
 
     def __post_init__(self) -> None:
         inf = math.inf
-        _set(
+        assign(
             self,
             "max_new_tokens",
-            _number("max_new_tokens", self.max_new_tokens, low=0, high=inf, integer=True),
+            number("max_new_tokens", self.max_new_tokens, low=0, high=inf, integer=True),
         )
         checks: tuple[tuple[str, float, float, bool], ...] = (
             ("temperature", 0.0, inf, False),
@@ -82,20 +67,27 @@ class GenerationSettings:
         for name, low, high, integer in checks:
             value = getattr(self, name)
             if value is not None:
-                _set(self, name, _number(name, value, low=low, high=high, integer=integer))
+                assign(self, name, number(name, value, low=low, high=high, integer=integer))
+        if self.temperature and self.temperature < _LEAST_TEMPERATURE:
+            raise InputError(
+                f"temperature must be 0 (greedy) or at least {_LEAST_TEMPERATURE:g}, "
+                f"not {self.temperature!r}."
+            )
         if self.top_p == 0.0:
             raise InputError("top_p must be above 0, not 0.")
         if self.repetition_penalty is not None:
-            value = _number("repetition_penalty", self.repetition_penalty, low=0.0, high=inf)
-            if value == 0:
-                raise InputError("repetition_penalty must be above 0, not 0.")
-            _set(self, "repetition_penalty", value)
+            value = number("repetition_penalty", self.repetition_penalty, low=0.01, high=100.0)
+            assign(self, "repetition_penalty", value)
+        if self.stop is not None and not isinstance(self.stop, (str, tuple, list)):
+            raise InputError("stop must be strings.")
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
         if not all(isinstance(item, str) for item in stop):
             raise InputError("stop must be strings.")
-        _set(self, "stop", tuple(item for item in stop if item))
+        assign(self, "stop", tuple(item for item in stop if item))
         if self.eos_token_ids is not None:
-            _set(self, "eos_token_ids", tuple(int(i) for i in self.eos_token_ids))
+            if not all(isinstance(i, int) for i in self.eos_token_ids):
+                raise InputError("eos_token_ids must be whole numbers.")
+            assign(self, "eos_token_ids", tuple(self.eos_token_ids))
 
     @property
     def do_sample(self) -> bool:
@@ -134,6 +126,9 @@ class GenerationSettings:
             raise InputError("num_return_sequences must be 1; call once per sequence instead.")
         if getattr(config, "use_cache", None) is False:
             raise InputError("use_cache=False cannot be used: verification needs the KV cache.")
+        for name in _UNSUPPORTED:
+            if getattr(config, name, None):
+                raise InputError(f"{name} is not supported; leave it out of the configuration.")
         eos = getattr(config, "eos_token_id", None)
         eos_ids = None if eos is None else ((eos,) if isinstance(eos, int) else tuple(eos))
         temperature = None
@@ -145,7 +140,11 @@ class GenerationSettings:
         return cls(
             max_new_tokens=DEFAULT_MAX_NEW_TOKENS if limit is None else limit,
             temperature=temperature,
-            top_k=getattr(config, "top_k", None) if temperature else None,
+            top_k=(
+                (_HF_TOP_K if getattr(config, "top_k", None) is None else config.top_k)
+                if temperature
+                else None
+            ),
             top_p=getattr(config, "top_p", None) if temperature else None,
             min_p=getattr(config, "min_p", None) if temperature else None,
             repetition_penalty=getattr(config, "repetition_penalty", None),
@@ -182,6 +181,15 @@ class GenerationSettings:
         return {key: value for key, value in values.items() if value is not None}
 
 
+# Fields of GenerationConfig that would change the result and that this engine does not follow.
+# fmt: off
+_UNSUPPORTED = (
+    "min_new_tokens", "min_length", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
+    "sequence_bias", "forced_bos_token_id", "forced_eos_token_id", "encoder_repetition_penalty",
+    "penalty_alpha", "exponential_decay_length_penalty", "watermarking_config", "guidance_scale",
+    "typical_p", "epsilon_cutoff",
+)
+# fmt: on
 # Fields whose names transformers' GenerationConfig already has at its top level.
 _STANDARD_FIELDS = (
     "num_assistant_tokens",
@@ -224,28 +232,28 @@ class AssistantConfig:
                 f"not {self.num_assistant_tokens_schedule!r}."
             )
         if self.num_assistant_tokens is not None:
-            value = _number(
+            value = number(
                 "num_assistant_tokens",
                 self.num_assistant_tokens,
                 low=1,
                 high=MAX_CANDIDATES,
                 integer=True,
             )
-            _set(self, "num_assistant_tokens", value)
+            assign(self, "num_assistant_tokens", value)
         if self.assistant_confidence_threshold is not None:
-            value = _number(
+            value = number(
                 "assistant_confidence_threshold",
                 self.assistant_confidence_threshold,
                 low=0.0,
                 high=1.0,
             )
-            _set(self, "assistant_confidence_threshold", value)
+            assign(self, "assistant_confidence_threshold", value)
         for name in ("target_lookbehind", "assistant_lookbehind"):
-            value = _number(name, getattr(self, name), low=0, high=4096, integer=True)
-            _set(self, name, value)
+            value = number(name, getattr(self, name), low=0, high=4096, integer=True)
+            assign(self, name, value)
         if self.width is not None:
-            value = _number("width", self.width, low=2, high=MAX_CANDIDATES + 1, integer=True)
-            _set(self, "width", value)
+            value = number("width", self.width, low=2, high=MAX_CANDIDATES + 1, integer=True)
+            assign(self, "width", value)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -292,10 +300,13 @@ class AssistantConfig:
 
     @classmethod
     def from_generation_config(cls, config: GenerationConfig) -> AssistantConfig | None:
-        """The configuration that `to_generation_config` stored, or None where there is none."""
+        """What `to_generation_config` stored, else the standard fields that are set, else None."""
         rest = getattr(config, "assistant_config", None)
         if not isinstance(rest, dict):
-            return None
+            # A configuration of transformers itself: its fields keep their meaning.
+            plain = {name: getattr(config, name, None) for name in _STANDARD_FIELDS}
+            plain = {name: value for name, value in plain.items() if value is not None}
+            return cls.from_dict(plain) if plain else None
         data = {key: value for key, value in rest.items() if key != "auto"}
         automatic = set(rest.get("auto", ()))
         for name in _STANDARD_FIELDS:

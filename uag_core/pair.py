@@ -166,7 +166,7 @@ class ModelPair:
             seed: for sampling; drawn and reported when absent.
             cancel: looked at before every forward.
             engine: "baseline" or "baseline_unpadded" for plain decoding; None for assisted.
-            logits_processor: further transformers logits processors, applied first.
+            logits_processor: further logits processors, applied where `generate` applies them.
         """
         settings, config = self._settings(generation_config, assistant_config, seed)
         cancelled = _cancelled(cancel)

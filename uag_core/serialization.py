@@ -28,6 +28,6 @@ def clean(value: Any) -> Any:
     return value
 
 
-def dumps(value: Any, *, indent: int | None = 2) -> str:
-    """`value` as strict JSON."""
-    return json.dumps(clean(value), ensure_ascii=False, allow_nan=False, indent=indent)
+def dumps(value: Any, *, indent: int | None = 2, ascii_only: bool = False) -> str:
+    """`value` as strict JSON; `ascii_only` writes other characters as escapes."""
+    return json.dumps(clean(value), ensure_ascii=ascii_only, allow_nan=False, indent=indent)

@@ -13,7 +13,9 @@ from tests.fixtures.texts import CORPUS
 from tests.fixtures.tokenizers import LOSSLESS_KINDS, byte_level_a
 from uag_core.config import AssistantConfig
 from uag_core.decoding.engines import Engines
+from uag_core.errors import UnsupportedModelError
 from uag_core.events import Drafted, Verified
+from uag_core.models.handle import LanguageModel
 from uag_core.tokenization.utf8 import incomplete_tail
 
 KINDS = ("byte_level_a", "byte_level_b", "llama_style", "gemma_style")
@@ -238,3 +240,12 @@ def test_a_long_context_is_read_in_pieces_and_stays_exact(kind: str) -> None:
     ids = (raw_ids(target, PROMPT) * 60)[: CONTEXT - 40]
     run = assisted(target, assistant, ids, settings_of(16), config=FIXED)
     assert run.ids == plain(target, ids, settings_of(16)).ids
+
+
+def test_a_model_that_takes_no_cache_is_refused() -> None:
+    """A stray `cache=` would be swallowed and every later step would read a text of one token."""
+    from transformers import OpenAIGPTConfig, OpenAIGPTLMHeadModel
+
+    model = OpenAIGPTLMHeadModel(OpenAIGPTConfig(vocab_size=600, n_embd=16, n_layer=1, n_head=2))
+    with pytest.raises(UnsupportedModelError, match="KV cache"):
+        LanguageModel.build(ref="m", id="m", revision=None, model=model, tokenizer=byte_level_a())

@@ -103,10 +103,17 @@ def test_prompts_of_any_few_ids(count: int, kinds: tuple[str, str]) -> None:
     )
 
 
-@pytest.mark.parametrize("prompt", ["", "   ", [], [[]], ["a", "b"], None, 3])
+@pytest.mark.parametrize("prompt", ["", [], [[]], ["a", "b"], None, 3])
 def test_a_prompt_without_ids_is_refused(prompt) -> None:
     with pytest.raises(InputError):
         Engines(tiny(), None).prompt(prompt, raw=True, system=None)
+
+
+def test_white_space_is_a_text_to_continue_but_no_question() -> None:
+    engines = Engines(tiny(), None)
+    assert engines.prompt("  \n", raw=True, system=None).target_ids
+    with pytest.raises(InputError):
+        engines.prompt("  \n", raw=False, system=None)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 7, 8, 12, 16])

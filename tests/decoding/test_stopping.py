@@ -248,6 +248,8 @@ def test_a_fixed_draft_length_is_kept_and_echoed_nowhere_else() -> None:
     for length in (2, 7, 2):
         config = AssistantConfig(num_assistant_tokens=length)
         run = assisted(target, assistant, prompt_ids(), settings_of(20), config=config)
-        assert {event.num_draft_tokens for event in run.rounds} <= {0, length}
-        assert max(event.num_draft_tokens for event in run.rounds) == length
+        drafted = [event.num_draft_tokens for event in run.rounds if event.num_draft_tokens]
+        assert max(drafted) == length
+        # Only where the limit is near does a draft get shorter: it would be thrown away.
+        assert set(drafted[:-2]) == {length}
     assert FIXED.num_assistant_tokens == 5

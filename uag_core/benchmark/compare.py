@@ -65,6 +65,8 @@ def compare(job: Comparison) -> Iterator[CompareStep | CompareDone]:
                 yield CompareStep(name, repeat, event)
             if name in runners:
                 runs[name].append(events)
+            else:
+                runs[name].clear()
     document = build(job, exact, width, notices, runs)
     yield CompareDone(document, runs)
 
@@ -135,5 +137,7 @@ def _warm_up(
     for name in list(runners):
         if job.cancelled():
             return
-        for event in _guarded(name, runners, short, settings, notices):
+        # The whole prompt once, through the shapes that the first measured prefill will have.
+        prompt = job.prompt if name == "baseline" else short
+        for event in _guarded(name, runners, prompt, settings, notices):
             yield CompareStep(name, WARMUP, event)

@@ -5,15 +5,16 @@ Knows the contract of that object. Runs an engine only to find the logit gap whe
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from uag_core import metrics
 from uag_core.config import REFERENCES, AssistantConfig, GenerationSettings
 from uag_core.decoding.engines import Engines, Prompt
 from uag_core.errors import InputError
-from uag_core.events import Event, Finished
+from uag_core.events import Event, Finished, Verified
 from uag_core.serialization import SCHEMA_VERSION, clean
 
 
@@ -130,7 +131,7 @@ def _predicted(
     job: Comparison, width: int | None, run: list[Event] | None, tpot: float | None
 ) -> float | None:
     """The speedup that the pair's cost profile predicts for this run's acceptance."""
-    if run is None or not tpot or job.cancelled():
+    if run is None or not tpot or job.cancelled() or not job.engines.can_draft():
         return None
     profile = job.engines.profile(width, job.cancelled)
     data = metrics.summarize(run)
@@ -174,15 +175,19 @@ def _gap(
     """The plain run's top-2 logit gap at a position, found by running it again, untimed."""
     if job.settings.do_sample or position >= len(reference):
         return None
-    settings = replace(job.settings, max_new_tokens=max(job.settings.max_new_tokens, position + 1))
+    seen, passed = 0, threading.Event()
     for event in job.engines.plain(
         job.prompt,
-        settings,
+        job.settings,
         exact=exact,
         width=width,
-        cancelled=job.cancelled,
+        cancelled=lambda: job.cancelled() or passed.is_set(),
         gap_position=position,
     ):
+        if isinstance(event, Verified):
+            seen += len(event.tokens)
+            if seen > position:
+                passed.set()  # nothing behind that position is needed
         if isinstance(event, Finished):
             return event.top2_gap
     return None

@@ -14,7 +14,12 @@ from uag_core.tokenization.utf8 import incomplete_tail
 
 
 class Bridge(Protocol):
-    """The assistant's ids for the text so far, and the way back into target ids."""
+    """The assistant's ids for the text so far, and the way back into target ids.
+
+    `one_to_one`: a draft token is a candidate.
+    """
+
+    one_to_one: bool
 
     @property
     def ids(self) -> list[int]: ...
@@ -38,6 +43,8 @@ class Bridge(Protocol):
 
 class TextBridge:
     """Draft bytes are re-encoded with the target's tokenizer, in a short window."""
+
+    one_to_one = False
 
     def __init__(self, codec: TokenizerCodec, prompt_ids: Sequence[int], lookbehind: int) -> None:
         self._ledger = AssistantLedger(codec, prompt_ids, lookbehind)
@@ -90,6 +97,8 @@ class TextBridge:
 
 class IdBridge:
     """Draft ids are target ids."""
+
+    one_to_one = True
 
     def __init__(self, codec: TokenizerCodec, prompt_ids: Sequence[int]) -> None:
         self._codec = codec

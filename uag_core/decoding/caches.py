@@ -71,8 +71,8 @@ class GrowingLayer(DynamicLayer):
         """Remove the last `-tokens_to_remove` positions (transformers' sign convention)."""
         if tokens_to_remove > 0:
             raise ValueError("crop takes a negative number: how many positions to remove")
-        self._length += tokens_to_remove
-        if self._buffers is not None:
+        if self._buffers is not None:  # a layer that shares another one's states holds none
+            self._length += tokens_to_remove
             keys, values = self._buffers
             self.keys, self.values = keys[:, :, : self._length], values[:, :, : self._length]
 
@@ -202,4 +202,4 @@ class CachedModel:
 def synchronize(lm: LanguageModel) -> None:
     """Wait for the device, so that a clock read afterwards is honest."""
     if lm.input_device.type == "cuda":
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(lm.input_device)

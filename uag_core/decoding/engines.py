@@ -1,8 +1,8 @@
 """Plans for a pair of loaded models: which shapes, which proposer, which ids to read first.
 
 `Engines` answers "give me the events of plain decoding / of assisted decoding for this prompt" for
-two `LanguageModel`s. It takes no lock and loads nothing. It keeps only facts about the pair (the
-shape probe and the cost profile), never anything of a run.
+two `LanguageModel`s. It takes no lock and loads nothing. What it measures about a pair (the shape
+probe, the cost profile) is kept with the target; nothing of a run is kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uag_core.config import AssistantConfig, GenerationSettings
+from uag_core.config import MAX_CANDIDATES, AssistantConfig, GenerationSettings
 from uag_core.decoding import profile as profiles
 from uag_core.decoding.bridges import Bridge, IdBridge, TextBridge
 from uag_core.decoding.job import Job, Shapes
@@ -24,6 +24,7 @@ from uag_core.events import Event
 from uag_core.models.handle import LanguageModel
 
 DEFAULT_WIDTH = 6
+_FIRST_ROOM = 512  # new tokens a growing cache makes room for at first
 MIN_WIDTH = 4  # narrower forwards take other kernels than wider ones
 
 
@@ -48,8 +49,6 @@ class Engines:
         self.assistant = assistant
         same = assistant is not None and (assistant.codec.fingerprint == target.codec.fingerprint)
         self.path: str = "ids" if same else "text"
-        self._independent: dict[int, bool] = {}
-        self._profiles: dict[int | None, profiles.CostProfile] = {}
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -105,9 +104,10 @@ class Engines:
         if target.is_stateful:
             return False, None, ["exact is off: a recurrent state has no fixed shapes."]
         width = self.width(config)
-        if width not in self._independent:
-            self._independent[width] = profiles.rows_are_independent(target, width)
-        if not self._independent[width]:
+        key = ("rows are independent", width)
+        if key not in target.measured:
+            target.measured[key] = profiles.rows_are_independent(target, width)
+        if not target.measured[key]:
             return (
                 False,
                 None,
@@ -124,7 +124,10 @@ class Engines:
         if config.width is not None:
             return max(MIN_WIDTH, config.width)
         if config.num_assistant_tokens is not None:
-            return max(MIN_WIDTH, config.num_assistant_tokens + 1)
+            # A heuristic schedule starts there and may grow to twice as many.
+            grows = config.num_assistant_tokens_schedule.startswith("heuristic")
+            most = min(MAX_CANDIDATES, config.num_assistant_tokens * (2 if grows else 1))
+            return max(MIN_WIDTH, most + 1)
         return DEFAULT_WIDTH
 
     def profile(
@@ -134,17 +137,21 @@ class Engines:
 
         None when `cancelled()` became true while it was measured.
         """
-        if width not in self._profiles:
+        helper = self.assistant if self.can_draft() else None
+        known = self.target.measured
+        key = ("profile", width, tuple(helper.describe().values()) if helper else None)
+        if key not in known:
             measured = profiles.measure(
                 self.target,
-                self.assistant if self.can_draft() else None,
+                helper,
                 width=width,
                 cancelled=cancelled,
             )
             if measured is None:
                 return None
-            self._profiles[width] = measured
-        return self._profiles[width]
+            known[key] = measured
+        result: profiles.CostProfile = known[key]
+        return result
 
     def plain(
         self,
@@ -188,7 +195,7 @@ class Engines:
             if self.assistant is None:
                 raise InputError("Assisted decoding needs an assistant.", "Name one.")
             return decode(job)
-        profile = self.profile(width, cancelled)
+        profile = self.profile(width, cancelled) if settings.max_new_tokens else None
         pacer = Pacer(
             config,
             max_candidates=job.shapes.max_candidates,
@@ -233,7 +240,6 @@ class Engines:
         count = len(prompt.target_ids)
         room = self.target.context_length - count
         new = min(settings.max_new_tokens, room)
-        fixed = config.num_assistant_tokens or (config.width or DEFAULT_WIDTH) - 1
         return Job(
             target=self.target,
             prompt_ids=prompt.target_ids,
@@ -241,8 +247,8 @@ class Engines:
             shapes=Shapes(
                 width=width,
                 # One length for every run over this prompt: rows must not see it change.
-                cache_length=count + new + (width or 16),
-                max_candidates=(width - 1) if width else fixed,
+                cache_length=count + (new + width if width else min(new, _FIRST_ROOM) + 16),
+                max_candidates=(width or self.width(config)) - 1,
             ),
             engine=engine,
             exact=exact,

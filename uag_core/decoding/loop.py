@@ -127,9 +127,9 @@ class _Loop:
             proposal = self._propose()
             if proposal is not None and proposal.candidate_ids:
                 yield drafted(number, proposal, self.codec, self.ledger.ids, self.clock.now())
-                if job.cancelled():
-                    reason = "cancelled"
-                    break
+            if job.cancelled():
+                reason = "cancelled"
+                break
             yield from self._new_notices()
             event, reason = self._round(number, proposal or Proposal(), started)
             yield event
@@ -211,7 +211,7 @@ class _Loop:
         other_s = now - started - verify_s - proposal.draft_s - proposal.reencode_s
         if self.pacer is not None and reason is None:
             host_s = other_s + proposal.reencode_s
-            if candidates:
+            if candidates or proposal.draft_ids or proposal.draft_s:
                 self.pacer.observe(
                     confidences=proposal.confidences,
                     num_draft=len(proposal.draft_ids),
@@ -221,7 +221,7 @@ class _Loop:
                     verify_s=verify_s,
                     host_s=host_s,
                 )
-            elif not proposal.draft_ids:
+            else:
                 self.pacer.observe_plain(now - started)
         event = Verified(
             round=number,

@@ -86,7 +86,8 @@ class Pacer:
         self._next_pause = _FIRST_PAUSE
         self.pauses = 0
         self._drafts, self._made = 8.0, 8.0  # draft tokens, and candidates made of them
-        self._length = float(config.num_assistant_tokens or _DEFAULT_DRAFT)
+        self._first_length = float(config.num_assistant_tokens or _DEFAULT_DRAFT)
+        self._length = self._first_length
         self._chance = 1.0  # that the whole draft so far is accepted
 
     @property
@@ -162,7 +163,9 @@ class Pacer:
         self._rounds += 1
         self._drafted.append(num_draft)
         self._emitted.append(num_accepted + 1)
-        if num_candidates < self._max:  # a list that was cut says nothing about the vocabularies
+        if (
+            0 < num_candidates < self._max
+        ):  # a list that was cut says nothing about the vocabularies
             self._drafts += num_draft
             self._made += num_candidates
         self._verify.append(verify_s)
@@ -189,10 +192,12 @@ class Pacer:
             self._calibration.observe(confidence, position < accepted)
 
     def _schedule(self, candidates: int, accepted: int) -> None:
+        if not candidates:
+            return
         if not self.config.num_assistant_tokens_schedule.startswith("heuristic"):
             return
-        if accepted == candidates:
-            self._length += 2
+        if accepted == candidates:  # what the verification cannot take is not drafted
+            self._length = min(self._length + 2, max(self._max, self._first_length))
         else:
             self._length = max(1.0, self._length - 1)
 

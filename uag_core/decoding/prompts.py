@@ -16,13 +16,15 @@ from uag_core.models.handle import LanguageModel
 Messages = list[dict[str, str]]
 
 
-def as_messages(prompt: Any, system: str | None) -> Messages:
+def as_messages(prompt: Any, system: str | None, *, raw: bool = False) -> Messages:
     """Chat messages of a string or of a list of `{"role", "content"}`.
+
+    White space alone is a prompt only where text is continued `raw`.
 
     Raises `InputError` for an empty prompt, for several prompts and for anything else.
     """
     if isinstance(prompt, str):
-        if not prompt.strip():
+        if not (prompt if raw else prompt.strip()):
             raise InputError("The prompt is empty.", "Type something for the target to answer.")
         messages = [{"role": "user", "content": prompt}]
     elif isinstance(prompt, Sequence) and prompt and all(isinstance(m, dict) for m in prompt):
@@ -57,7 +59,7 @@ def target_prompt_ids(
         if any(not 0 <= i < lm.embedding_rows for i in ids):
             raise InputError(f"A prompt id is outside the vocabulary of {lm.id}.")
     elif raw or not lm.tokenizer.chat_template:
-        text = plain_text(as_messages(prompt, system))
+        text = plain_text(as_messages(prompt, system, raw=raw))
         if not raw:
             notices.append(
                 f"{lm.id} has no chat template: the prompt is used as plain text to continue."
@@ -85,7 +87,7 @@ def assistant_prompt_ids(
         text = b"".join(target.codec.pieces([int(i) for i in prompt])).decode("utf-8", "replace")
         return encode_prompt(lm, text, special=True) if text else []
     if raw or not target.tokenizer.chat_template:
-        return encode_prompt(lm, plain_text(as_messages(prompt, system)), special=True)
+        return encode_prompt(lm, plain_text(as_messages(prompt, system, raw=raw)), special=True)
     messages = as_messages(prompt, system)
     if lm.tokenizer.chat_template:
         for attempt in (messages, _folded(messages)):
@@ -99,7 +101,8 @@ def assistant_prompt_ids(
 def encode_prompt(lm: LanguageModel, text: str, *, special: bool) -> list[int]:
     """Ids of a whole prompt; `special` adds the tokenizer's own BOS or EOS rule, once."""
     text = text.encode("utf-8", "replace").decode("utf-8", "replace")
-    ids = lm.tokenizer(text, add_special_tokens=special)["input_ids"]
+    with lm.prompt_lock:
+        ids = lm.tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
     if special and len(ids) > 1 and ids[-1] in lm.eos_token_ids:
         ids = ids[:-1]  # a tokenizer that closes every text would end the answer before it begins
     return [int(i) for i in ids]

@@ -107,6 +107,9 @@ class AssistantProposer:
         draft_limit: int,
         go_on: Callable[[float], bool],
     ) -> Proposal:
+        # One draft token gives one candidate when the tokenizer is shared, about one otherwise.
+        draft_limit = min(draft_limit, limit if self.bridge.one_to_one else 3 * limit)
+        draft_limit = min(draft_limit, self.assistant.context_length - 1)
         if limit <= 0 or draft_limit <= 0:
             return Proposal(source=self.name)
         start = perf_counter()

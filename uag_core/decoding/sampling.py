@@ -25,13 +25,19 @@ from transformers import (
 from uag_core.config import GenerationSettings
 
 
-def build_processors(settings: GenerationSettings) -> LogitsProcessorList:
-    """transformers' processors for these settings, in the order `generate` applies them."""
+def build_processors(
+    settings: GenerationSettings, extra: Sequence[object] = ()
+) -> LogitsProcessorList:
+    """transformers' processors for these settings, in the order `generate` applies them.
+
+    `extra` ones stand where `generate` puts a caller's: behind the penalties, before the warpers.
+    """
     processors = LogitsProcessorList()
     if settings.repetition_penalty not in (None, 1.0):
         processors.append(RepetitionPenaltyLogitsProcessor(penalty=settings.repetition_penalty))
     if settings.no_repeat_ngram_size:
         processors.append(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram_size))
+    processors.extend(extra)
     if not settings.do_sample:
         return processors
     if settings.temperature != 1.0:
@@ -50,14 +56,14 @@ class TokenChooser:
 
     Args:
         settings: how to decode; `settings.seed` must be set when sampling.
-        extra: further logits processors, applied first. Each is called once per emitted position,
+        extra: further logits processors of the caller's. Each is called once per emitted position,
             in order, so stateful ones behave as in plain decoding.
     """
 
     def __init__(self, settings: GenerationSettings, extra: Sequence[object] | None = None) -> None:
         self.do_sample = settings.do_sample
         self.seed = settings.seed
-        self.processors = LogitsProcessorList([*(extra or ()), *build_processors(settings)])
+        self.processors = build_processors(settings, extra or ())
         self._generators: dict[torch.device, torch.Generator] = {}
         self._context: torch.Tensor | None = None
         self._filled = 0

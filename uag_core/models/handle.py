@@ -7,6 +7,7 @@ limits of one model, not how it was found or loaded, and nothing of pairs or run
 from __future__ import annotations
 
 import inspect
+import threading
 from typing import Any
 
 import torch
@@ -55,6 +56,9 @@ class LanguageModel:
         self.uses_alibi = bool(getattr(config, "alibi", False)) and config.model_type == "falcon"
         parameters = inspect.signature(model.forward).parameters
         self.accepts_positions = "position_ids" in parameters
+        # What was measured about it here (shape probe, step times); nothing of any run.
+        self.measured: dict[Any, Any] = {}
+        self.prompt_lock = threading.Lock()  # the tokenizer is shared by all who prompt it
         self.accepts_logits_to_keep = "logits_to_keep" in parameters
 
     @classmethod
@@ -68,6 +72,12 @@ class LanguageModel:
         if getattr(model.config, "is_encoder_decoder", False):
             raise UnsupportedModelError(
                 f"{ref} is an encoder-decoder model.", "Choose a causal (decoder-only) model."
+            )
+        if "cache" not in inspect.signature(model.forward).parameters:
+            # Passed on as a stray keyword it would be swallowed, and every step would be wrong.
+            raise UnsupportedModelError(
+                f"{ref} ({type(model).__name__}) does not take a KV cache.",
+                "Choose a model that does.",
             )
         model.eval()
         return cls(ref=ref, id=id, revision=revision, model=model, tokenizer=tokenizer)
