@@ -101,6 +101,7 @@ class CachedModel:
         self.capacity = capacity
         self.length = 0
         self.num_forwards = 0
+        self._surplus = 0  # positions at the end of the cache that no longer count
         self._cache: Cache | None = self._make_cache()
         self._positions = (
             torch.arange(capacity, device=lm.input_device).clamp_(max=lm.context_length - 1)
@@ -161,7 +162,7 @@ class CachedModel:
         if padding < 0:
             raise RunError(f"{len(ids)} positions do not fit the fixed width {self.width}.")
         logits = self._call([*ids, *([ids[-1]] * padding)])
-        self.rollback(padding)
+        self.rollback(padding)  # merged with what the caller rolls back, at the next forward
         return logits[len(ids) - 1 : len(ids)] if last_only else logits[: len(ids)]
 
     def rollback(self, count: int) -> None:
@@ -170,7 +171,7 @@ class CachedModel:
             return
         if count > self.length or self._cache is None:
             raise RunError(f"Cannot roll back {count} of {self.length} cached positions.")
-        self._cache.crop(-count)
+        self._surplus += count
         self.length -= count
 
     def _call(self, ids: Sequence[int], *, last_only: bool = False) -> torch.Tensor:
@@ -178,6 +179,9 @@ class CachedModel:
         if self.static and end > self.capacity:
             # Writing past a static cache raises nothing and spoils the output.
             raise RunError(f"The cache holds {self.capacity} positions, {end} are needed.")
+        if self._surplus and self._cache is not None:
+            self._cache.crop(-self._surplus)
+            self._surplus = 0
         lm = self.lm
         kwargs: dict[str, object] = {}
         if self._positions is not None:

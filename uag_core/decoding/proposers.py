@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
-import torch
-
 from uag_core.decoding.bridges import Bridge
 from uag_core.decoding.caches import CachedModel, synchronize
+from uag_core.decoding.sampling import most_likely
 from uag_core.models.handle import LanguageModel
 from uag_core.tokenization import TargetLedger
 
@@ -184,11 +183,8 @@ class AssistantProposer:
         self._valid = len(self._cached)
         known = min(self.assistant.codec.size, logits.shape[-1])
         while True:
-            row = logits[0, :known].float()  # rows past the tokenizer are padding of the head
-            value, index = row.max(dim=-1)
-            log_confidence = value - torch.logsumexp(row, dim=-1)
-            packed = torch.stack((index.double(), log_confidence.double())).tolist()
-            token_id, confidence = int(packed[0]), min(1.0, 2.718281828459045 ** packed[1])
+            # Rows past the tokenizer are padding of the head.
+            token_id, confidence = most_likely(logits[0, :known])
             if token_id in self._eos:
                 return ids, confidences, True
             ids.append(token_id)
