@@ -93,14 +93,12 @@ def summarize(events: Sequence[Event]) -> dict[str, Any]:
     return result
 
 
-def speedup_bound(
-    events: Sequence[Event], tpot_s: float | None, *, host: bool = False
-) -> float | None:
+def speedup_bound(events: Sequence[Event], tpot_s: float | None) -> float | None:
     """`tokens_per_round` / (v + d c), from this run's own medians.
 
     v = verify time / t1, c = draft step / t1, d = mean draft tokens per round (zeros counted) and
-    t1 = `tpot_s`, the plain TPOT that the decode speedup divides by. With `host`, the median host
-    work per round is added to the cost. None where nothing was drafted or t1 is unknown.
+    t1 = `tpot_s`, the plain TPOT that the decode speedup divides by. None where there was no
+    round or t1 is unknown.
     """
     rounds = [e for e in events if isinstance(e, Verified) and e.round > 0]
     if not rounds or not tpot_s:
@@ -109,8 +107,6 @@ def speedup_bound(
     emitted = sum(len(e.tokens) for e in rounds) / len(rounds)
     drafted = sum(e.num_draft_tokens for e in rounds) / len(rounds)
     cost = median(e.verify_s for e in rounds) + drafted * (median(steps) if steps else 0.0)
-    if host:
-        cost += median(e.reencode_s + e.other_s for e in rounds)
     return ratio(emitted * tpot_s, cost)
 
 

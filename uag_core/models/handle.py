@@ -49,8 +49,6 @@ class LanguageModel:
         embeddings = model.get_input_embeddings()
         self.embedding_rows = int(embeddings.weight.shape[0])
         self.input_device = embeddings.weight.device
-        head = model.get_output_embeddings()
-        self.output_rows = int(head.weight.shape[0]) if head is not None else self.embedding_rows
         self.eos_token_ids = self._eos(model, tokenizer)
         self.is_stateful = self._stateful(model, config)
         self.uses_alibi = bool(getattr(config, "alibi", False)) and config.model_type == "falcon"
@@ -85,10 +83,6 @@ class LanguageModel:
     @property
     def dtype(self) -> str:
         return str(self.model.dtype).removeprefix("torch.")
-
-    @property
-    def torch_dtype(self) -> torch.dtype:
-        return self.model.dtype
 
     @property
     def device(self) -> str:
