@@ -93,6 +93,17 @@ def summarize(events: Sequence[Event]) -> dict[str, Any]:
     return result
 
 
+def median_run(runs: Sequence[list[Event]]) -> list[Event] | None:
+    """The run with the median TPOT (the lower one of two), so that its parts belong together."""
+
+    def key(events: list[Event]) -> float:
+        data = timing(events)
+        time = data["tpot_s"] if data["tpot_s"] is not None else data["wall_s"]
+        return float(time)
+
+    return sorted(runs, key=key)[(len(runs) - 1) // 2] if runs else None
+
+
 def speedup_bound(events: Sequence[Event], tpot_s: float | None) -> float | None:
     """`tokens_per_round` / (v + d c), from this run's own medians.
 

@@ -31,3 +31,8 @@ def clean(value: Any) -> Any:
 def dumps(value: Any, *, indent: int | None = 2, ascii_only: bool = False) -> str:
     """`value` as strict JSON; `ascii_only` writes other characters as escapes."""
     return json.dumps(clean(value), ensure_ascii=ascii_only, allow_nan=False, indent=indent)
+
+
+def loads(text: str | bytes) -> Any:
+    """Reverse of `dumps`, for JSON that this program wrote."""
+    return json.loads(text)

@@ -35,6 +35,7 @@ class CompareStep:
 class CompareDone:
     document: dict[str, Any]
     runs: dict[str, list[list[Event]]]
+    profile: dict[str, Any] | None = None
 
 
 def words(text: str, limit: int) -> list[str]:
@@ -46,7 +47,7 @@ def run_summary(text: str, count: int, tpot_s: float | None, reason: str | None)
     wall = None if tpot_s is None else 0.1 + count * tpot_s
     return {
         "text": text,
-        "token_ids": list(range(count)),
+        "token_ids": [5] * count,
         "num_new_tokens": count,
         "finish_reason": reason,
         "ttft_s": None if tpot_s is None else 0.1,
@@ -161,15 +162,21 @@ class FakePair:
         if self.target == "fake/stuck":
             cancel.wait(1.0)
         texts: dict[str, str] = {}
+        runs: dict[str, list[list[Event]]] = {}
         for repeat in range(-1, repeats):
             for engine in ("baseline", "baseline_unpadded", method):
                 shown = pieces[:4] if repeat < 0 else pieces
-                done = yield from self._engine(engine, repeat, shown, step_s, cancel)
-                texts[engine] = done
+                events: list[Event] = []
+                for step in self._engine(engine, repeat, shown, step_s, cancel):
+                    events.append(step.event)
+                    yield step
+                texts[engine] = "".join(e.text for e in events if isinstance(e, Verified))
+                if repeat >= 0 and isinstance(events[-1], Finished):
+                    runs.setdefault(engine, []).append(events)
                 if cancel.is_set():
-                    yield CompareDone(self._cancelled(texts, method), {})
+                    yield CompareDone(self._cancelled(texts, method), runs)
                     return
-        yield CompareDone(self._document(count, "".join(pieces)), {})
+        yield CompareDone(self._document(count, "".join(pieces)), runs)
 
     def _engine(
         self, engine: str, repeat: int, pieces: list[str], step_s: float, cancel: threading.Event
@@ -179,7 +186,7 @@ class FakePair:
         size = 1 if engine.startswith("baseline") else 3
         for index in range(0, len(pieces), size):
             if cancel.is_set():
-                return "".join(pieces[:index])
+                return
             if self.target == "fake/fails" and repeat == 0 and index >= 5:
                 raise ValueError("secret internals /home/somebody/model")
             time.sleep(step_s)
@@ -198,7 +205,6 @@ class FakePair:
             repeat,
             Finished("length", (5,) * len(pieces), text, 9, 0.1, 0, 0, 0, 0, t, 0.1, t),
         )
-        return text
 
     def _cancelled(self, texts: dict[str, str], method: str) -> dict[str, Any]:
         data = document(

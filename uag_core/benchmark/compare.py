@@ -34,10 +34,14 @@ class CompareStep:
 
 @dataclass(frozen=True, slots=True)
 class CompareDone:
-    """The result: the `compare --json` object, and every measured run's events by engine."""
+    """The result: the `compare --json` object, and every measured run's events by engine.
+
+    `profile` is the pair's cost profile as plain numbers, None where none was measured.
+    """
 
     document: dict[str, Any]
     runs: dict[str, list[list[Event]]]
+    profile: dict[str, Any] | None = None
 
 
 Runner = Callable[[Prompt, GenerationSettings], Iterator[Event]]
@@ -68,7 +72,15 @@ def compare(job: Comparison) -> Iterator[CompareStep | CompareDone]:
             else:
                 runs[name].clear()
     document = build(job, exact, width, notices, runs)
-    yield CompareDone(document, runs)
+    yield CompareDone(document, runs, _profile(job, width))
+
+
+def _profile(job: Comparison, width: int | None) -> dict[str, Any] | None:
+    """The cost profile behind the prediction; measured once for a pair, so free by now."""
+    if job.cancelled() or not job.engines.can_draft():
+        return None
+    profile = job.engines.profile(width, job.cancelled)
+    return None if profile is None else profile.to_dict()
 
 
 def _runners(job: Comparison, exact: bool, width: int | None) -> dict[str, Runner]:

@@ -42,18 +42,6 @@ class Comparison:
             raise InputError(f"repeats must be between 1 and 100, not {self.repeats}.")
 
 
-def _middle(runs: list[list[Event]]) -> list[Event] | None:
-    """The run with the median TPOT (the lower one of two), so that its parts belong together."""
-    if not runs:
-        return None
-
-    def key(events: list[Event]) -> float:
-        data = metrics.timing(events)
-        return data["tpot_s"] if data["tpot_s"] is not None else data["wall_s"]
-
-    return sorted(runs, key=key)[(len(runs) - 1) // 2]
-
-
 def build(
     job: Comparison,
     exact: bool,
@@ -63,13 +51,13 @@ def build(
 ) -> dict[str, Any]:
     """The `compare --json` object of the contract."""
     engines, method = job.engines, job.config.method
-    baseline_run = _middle(runs["baseline"])
-    assisted_run = _middle(runs[method])
+    baseline_run = metrics.median_run(runs["baseline"])
+    assisted_run = metrics.median_run(runs[method])
     baseline = metrics.timing(baseline_run) if baseline_run else None
     assisted = metrics.summarize(assisted_run) if assisted_run else None
     unpadded = baseline
     if "baseline_unpadded" in runs:
-        run = _middle(runs["baseline_unpadded"])
+        run = metrics.median_run(runs["baseline_unpadded"])
         unpadded = metrics.timing(run) if run else None
     all_notices = [*job.prompt.notices, *notices]
     for run in (run for name in runs for run in runs[name]):
@@ -108,7 +96,7 @@ def build(
         "references": [
             {"engine": name, **metrics.timing(run)}
             for name in job.references
-            if (run := _middle(runs.get(name, []))) is not None
+            if (run := metrics.median_run(runs.get(name, []))) is not None
         ],
         "decode_speedup": metrics.ratio(fastest, tpot),
         "decode_speedup_same_shape": metrics.ratio(baseline["tpot_s"] if baseline else None, tpot),

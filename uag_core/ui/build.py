@@ -56,9 +56,9 @@ def _wire(tab: compare_tab.CompareTab, handlers: CompareHandlers) -> None:
     form: set[Block] = {*tab.inputs.values()}
     buttons = [tab.run, tab.stop]
     line = [*buttons, tab.status, tab.error]
-    page = [*line, tab.plain, tab.assisted, tab.results, tab.summary]
-    page += [tab.chart, tab.chart_table, tab.download]
+    page = [*line, tab.plain, tab.assisted, *tab.results.outputs]
 
+    tab.results.wire()
     for button, example in tab.examples:
         button.click(
             lambda text=example.prompt: text,
@@ -78,7 +78,7 @@ def _wire(tab: compare_tab.CompareTab, handlers: CompareHandlers) -> None:
     )
     running = tab.ticket.change(
         handlers.run,
-        inputs=form,
+        inputs={*form, tab.results.active},
         outputs=page,
         show_progress="minimal",
         show_progress_on=tab.status,

@@ -20,7 +20,7 @@ from uag_core.config import (
     DTYPES,
     REFERENCES,
 )
-from uag_core.ui import token_html
+from uag_core.ui import results_area, token_html
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 PLAIN_TITLE, PLAIN_SUBTITLE = "Plain decoding", "the target alone, one token per forward"
@@ -63,11 +63,7 @@ class CompareTab:
     error: gr.HTML
     plain: gr.HTML
     assisted: gr.HTML
-    results: gr.Column
-    summary: gr.HTML
-    chart: gr.Plot
-    chart_table: gr.HTML
-    download: gr.HTML
+    results: results_area.ResultsArea
     ticket: gr.State
     withdrawn: gr.State
 
@@ -250,14 +246,7 @@ def create_compare_tab() -> CompareTab:
         )
     error = gr.HTML(token_html.error(None), elem_id="error", apply_default_css=False)
     plain, assisted = _panels()
-    with gr.Column(visible=False, elem_id="results") as results:
-        summary = gr.HTML(elem_id="summary", apply_default_css=False)
-        with gr.Row(elem_id="charts"):
-            chart = gr.Plot(show_label=False, elem_id="chart", min_width=300, scale=3)
-            chart_table = gr.HTML(
-                elem_id="chart-table", min_width=300, scale=2, apply_default_css=False
-            )
-        download = gr.HTML(elem_id="download", apply_default_css=False)
+    results = results_area.create_results()
     prompt = inputs["prompt"]
     assert isinstance(prompt, gr.Textbox)
     return CompareTab(
@@ -271,10 +260,6 @@ def create_compare_tab() -> CompareTab:
         plain=plain,
         assisted=assisted,
         results=results,
-        summary=summary,
-        chart=chart,
-        chart_table=chart_table,
-        download=download,
         ticket=gr.State(0),
         withdrawn=gr.State(0),
     )

@@ -15,18 +15,20 @@ from typing import Any
 import gradio as gr
 
 from uag_core.errors import UAGError
-from uag_core.ui import charts, compare_tab, results_html, token_html
+from uag_core.runs.document import RunDocument, build_run
+from uag_core.ui import compare_tab, token_html
 from uag_core.ui.compare_tab import CompareTab
 from uag_core.ui.progress import Lane, Progress
 from uag_core.ui.request import (
     NUMBER_NAMES,
     CompareRequest,
     build_request,
+    form_values,
     parse_number,
     parse_stop_lines,
 )
 from uag_core.ui.runner import Failure, MakePair, batches
-from uag_core.ui.verdict import Document, cancelled
+from uag_core.ui.verdict import cancelled
 
 Updates = dict[Any, Any]
 
@@ -111,7 +113,7 @@ class CompareHandlers:
         cancel = self.flags.start(session)
         try:
             asked = self.read(data)
-            yield from self._run(asked, cancel)
+            yield from self._run(asked, cancel, data.get(self.tab.results.active))
         except UAGError as error:
             yield self._idle("Not started", error=str(error))
         finally:
@@ -139,12 +141,40 @@ class CompareHandlers:
             self.tab.stop: gr.update(interactive=False),
         }
 
+    def show_run(self, run: RunDocument, active: Any, *, restore: bool = False) -> Updates:
+        """The whole page for one run: both panels, the views and, to `restore`, the form.
+
+        A run that was just made leaves the form alone: its visitor may be typing already.
+        """
+        tab, result = self.tab, run["result"]
+        return {
+            tab.plain: _final_panel(
+                compare_tab.PLAIN_TITLE, compare_tab.PLAIN_SUBTITLE, result.get("baseline")
+            ),
+            tab.assisted: _final_panel(
+                compare_tab.UAG_TITLE, compare_tab.UAG_SUBTITLE, result.get("assisted")
+            ),
+            **tab.results.show(run, active),
+            **(self.fill_form(run["request"]) if restore else {}),
+        }
+
+    def fill_form(self, request: dict[str, Any]) -> Updates:
+        """The form as it was when a run was asked for."""
+        known = form_values(request)
+        return {
+            component: gr.update(value=known[name])
+            for name, component in self.tab.inputs.items()
+            if name in known
+        }
+
     # Pieces of the page
 
-    def _run(self, asked: CompareRequest, cancel: threading.Event) -> Iterator[Updates]:
+    def _run(
+        self, asked: CompareRequest, cancel: threading.Event, active: Any
+    ) -> Iterator[Updates]:
         tab, started = self.tab, time.monotonic()
         progress = Progress(method=asked.drafting.method, repeats=asked.repeats)
-        yield {tab.results: gr.update(visible=False), **self._live(progress, 0.0, cancel)}
+        yield {tab.results.column: gr.update(visible=False), **self._live(progress, 0.0, cancel)}
         last: Any = None
         for batch in batches(asked, self.make_pair, cancel):
             for item in batch:
@@ -154,7 +184,9 @@ class CompareHandlers:
                 break
             yield self._live(progress, time.monotonic() - started, cancel)
         if hasattr(last, "document"):
-            yield self._done(last.document)
+            run = build_run(last, asked.to_dict())
+            stopped = cancelled(run["result"])
+            yield {**self.show_run(run, active), **self._idle("Stopped" if stopped else "Done")}
         elif isinstance(last, Failure) and last.cancelled:
             yield {**self._lanes(progress, over=True), **self._idle(last.message)}
         else:
@@ -195,28 +227,6 @@ class CompareHandlers:
                 growing is progress.assisted and not over,
                 over,
             ),
-        }
-
-    def _done(self, document: Document) -> Updates:
-        tab = self.tab
-        stopped = cancelled(document)
-        return {
-            **self._idle("Stopped" if stopped else "Done"),
-            tab.plain: _final_panel(
-                compare_tab.PLAIN_TITLE, compare_tab.PLAIN_SUBTITLE, document.get("baseline")
-            ),
-            tab.assisted: _final_panel(
-                compare_tab.UAG_TITLE, compare_tab.UAG_SUBTITLE, document.get("assisted")
-            ),
-            tab.results: gr.update(visible=True),
-            tab.summary: results_html.results(document),
-            tab.chart: gr.update(
-                value=charts.speedup_chart(document), visible=bool(charts.speedups(document))
-            ),
-            tab.chart_table: token_html.table(
-                "The chart's numbers", charts.TABLE_HEAD, charts.table(document)
-            ),
-            tab.download: results_html.download(document),
         }
 
 

@@ -21,6 +21,7 @@ from uag_core.config import (
     GenerationSettings,
 )
 from uag_core.errors import InputError
+from uag_core.runs.document import request_of
 
 MAX_REPEATS = 20
 MAX_PROMPT_CHARACTERS = 400_000
@@ -85,6 +86,46 @@ class CompareRequest:
                 raise InputError(f"references must be among {known}, not {name!r}.")
         if not 1 <= self.repeats <= MAX_REPEATS:
             raise InputError(f"repeats must be between 1 and {MAX_REPEATS}, not {self.repeats!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The request part of a run document."""
+        return request_of(
+            prompt=self.prompt,
+            target=self.target,
+            assistant=self.assistant,
+            settings=self.settings,
+            drafting=self.drafting,
+            raw=self.raw,
+            system=self.system,
+            dtype=self.dtype,
+            device=self.device,
+            exact=self.exact,
+            references=self.references,
+            repeats=self.repeats,
+        )
+
+
+def form_values(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request part of a run document as a form holds it: numbers and lists as text.
+
+    What a run does not say takes its default.
+    """
+    numbers = {name: request.get(name) for name in NUMBER_NAMES}
+    stop = [item.replace("\n", "\\n").replace("\t", "\\t") for item in request.get("stop") or ()]
+    known = [name for name in request.get("references") or () if name in REFERENCES]
+    return {
+        "prompt": request["prompt"],
+        "target": request["target"],
+        "assistant": request.get("assistant") or DEFAULT_ASSISTANT,
+        "system": request.get("system") or "",
+        "raw": request["raw"],
+        "dtype": request["dtype"] if request["dtype"] in DTYPES else "auto",
+        "device": request["device"],
+        "exact": request["exact"],
+        "references": known,
+        "stop": "\n".join(stop),
+        **{name: "" if value is None else str(value) for name, value in numbers.items()},
+    }
 
 
 def parse_stop_lines(text: str | None) -> tuple[str, ...]:
