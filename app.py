@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from uag_core.ui import zerogpu
 from uag_core.ui.build import build_demo
 from uag_core.ui.theme import launch_options
 
@@ -11,6 +12,8 @@ demo = build_demo()
 
 
 def main() -> None:
+    if zerogpu.enabled():
+        zerogpu.preload()
     port = int(os.environ.get("GRADIO_SERVER_PORT", "7860"))
     demo.launch(server_port=port, **launch_options())
 

@@ -6,6 +6,7 @@ is done with them. Safe to use from several threads.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -222,3 +223,16 @@ evict_all = _registry.evict_all
 
 # One run at a time in a process: two would share the cores or the GPU and spoil both timings.
 run_lock = FairLock()
+
+
+def _after_fork() -> None:
+    """A forked child has the models, but no thread that would ever release the parent's locks."""
+    global run_lock
+    run_lock = FairLock()
+    _registry._mutex = threading.RLock()
+    _registry._loading = threading.Lock()
+    _registry._holds.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -8,6 +8,7 @@ it, empty or not. Every way a visitor leaves (Stop, a closed tab, a cancelled jo
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import queue
 import threading
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from uag_core.errors import OutOfMemoryError, RunCancelled, UAGError
+from uag_core.ui import zerogpu
 from uag_core.ui.request import CompareRequest
 
 logger = logging.getLogger(__name__)
@@ -52,6 +54,8 @@ class Failure:
 
 def default_pair(target: str, assistant: str, **options: Any) -> Pair:
     """The real thing. Imported on first use, so that the page itself starts without torch."""
+    if zerogpu.enabled():
+        return zerogpu.ZeroPair(target, assistant, **options)
     from uag_core.pair import ModelPair
 
     return ModelPair(target, assistant, **options)
@@ -79,7 +83,11 @@ class _Worker:
         self.finished = threading.Event()
         self.abandoned = threading.Event()
         self._request, self._make_pair, self._cancel = request, make_pair, cancel
-        self._thread = threading.Thread(target=self._run, name="compare", daemon=True)
+        # With the context of the event: on ZeroGPU it says whose quota a run is charged to.
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(
+            target=context.run, args=(self._run,), name="compare", daemon=True
+        )
 
     def start(self) -> None:
         self._thread.start()
