@@ -38,6 +38,10 @@ class Output:
     key: int
     ids: list[int] = field(default_factory=list)
     done: bool = False
+    top: list[list[tuple[int, float]]] = field(default_factory=list)  # see ``num_top``
+
+
+Choice = tuple[int, list[tuple[int, float]]]  # an id, and the likeliest ids at its position
 
 
 class UnsupportedTargetError(ValueError):
@@ -64,7 +68,8 @@ class BatchedGenerator:
 
     ``context`` bounds prompt + new tokens of a job. Greedy when ``temperature`` is 0, otherwise
     samples with top-p from one seeded generator: the same jobs in the same order give the same
-    output on the same machine.
+    output on the same machine. With ``num_top`` an output also carries, for each of its ids and
+    for the stop id that ended it, that many likeliest ids with their probabilities.
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class BatchedGenerator:
         top_p: float = 1.0,
         stop_ids: Iterable[int] = (),
         seed: int = 0,
+        num_top: int = 0,
     ) -> None:
         config = model.config
         if config.model_type != "llama":
@@ -92,7 +98,7 @@ class BatchedGenerator:
         self.device, self.dtype = self.embedding.device, self.embedding.dtype
         self.layers = [_Layer(layer) for layer in model.model.layers]
         self.slots, self.context = slots, math.ceil(context / LENGTH_STEP) * LENGTH_STEP
-        self.temperature, self.top_p = temperature, top_p
+        self.temperature, self.top_p, self.num_top = temperature, top_p, num_top
         self.stop_ids = frozenset(stop_ids)
         self.rng = torch.Generator(device=self.device).manual_seed(seed)
         shape = (slots, self.groups, self.context, self.head_dim)  # (B, G, L, D)
@@ -147,9 +153,21 @@ class BatchedGenerator:
             x = x + F.linear(F.silu(gate) * up, layer.down)
         return x
 
-    def _choose(self, hidden: Tensor) -> list[int]:
-        """Pick the next id of each row from hidden states (B, hidden)."""
+    def _choose(self, hidden: Tensor) -> list[Choice]:
+        """Pick the next id of each row from hidden states (B, hidden), with the likeliest ids."""
         logits = F.linear(self.norm(hidden), self.lm_head).float()
+        tops: list[list[tuple[int, float]]] = [[] for _ in range(len(logits))]
+        if self.num_top:
+            values, ids = logits.topk(self.num_top, dim=-1)
+            probs = (values - logits.logsumexp(-1, keepdim=True)).exp()
+            tops = [
+                list(zip(*row, strict=True))
+                for row in zip(ids.tolist(), probs.tolist(), strict=True)
+            ]
+        return list(zip(self._pick(logits), tops, strict=True))
+
+    def _pick(self, logits: Tensor) -> list[int]:
+        """One id a row from logits (B, vocabulary)."""
         if self.temperature <= 0:
             return logits.argmax(-1).tolist()
         # Top-p over the 256 likeliest is enough here and avoids sorting the whole vocabulary.
@@ -168,6 +186,7 @@ class BatchedGenerator:
         queue = iter(jobs)
         active: dict[int, tuple[Job, Output]] = {}
         lengths, tokens = [0] * self.slots, [0] * self.slots
+        tops: list[list[tuple[int, float]]] = [[] for _ in range(self.slots)]
         exhausted = False
         while True:
             free = [s for s in range(self.slots) if s not in active]
@@ -184,11 +203,14 @@ class BatchedGenerator:
                             f"{job.max_new_tokens} new ones do not fit {self.context}"
                         )
                     fresh[slot] = job
-                for slot, token in self._prefill(fresh).items():
+                for slot, (token, top_ids) in self._prefill(fresh).items():
                     active[slot] = (fresh[slot], Output(fresh[slot].key))
                     lengths[slot], tokens[slot] = len(fresh[slot].prompt), token
+                    tops[slot] = top_ids
             for slot in list(active):
                 job, output = active[slot]
+                if self.num_top:
+                    output.top.append(tops[slot])
                 if tokens[slot] in self.stop_ids:
                     output.done = True
                 else:
@@ -207,12 +229,12 @@ class BatchedGenerator:
             hidden = self._forward(ids, starts, None, min(top, self.context))
             chosen = self._choose(hidden[:, -1])
             for slot in active:
-                tokens[slot] = chosen[slot]
+                tokens[slot], tops[slot] = chosen[slot]
                 lengths[slot] += 1
 
-    def _prefill(self, jobs: dict[int, Job]) -> dict[int, int]:
-        """Write the prompts of ``jobs`` (by slot) into the cache; returns each first new id."""
-        first: dict[int, int] = {}
+    def _prefill(self, jobs: dict[int, Job]) -> dict[int, Choice]:
+        """Write the prompts of ``jobs`` (by slot) into the cache; returns each first choice."""
+        first: dict[int, Choice] = {}
         order = sorted(jobs, key=lambda slot: len(jobs[slot].prompt))
         while order:
             # Similar lengths go together, from the shortest, so that little padding is computed.

@@ -1,7 +1,8 @@
 """Stage ``train``: learn the target's answers, resumably.
 
 A document is one pair: begin, request, answer, and the end token when the answer ended by itself.
-The loss counts the answer's tokens only, since that is all an assistant drafts. Batches hold
+The loss counts the answer's tokens only, since that is all an assistant drafts; where a pair
+carries the target's distribution (`soft`), that is what is learnt (distillation). Batches hold
 documents of similar length and about ``batch_tokens`` tokens with padding. The order of batches
 depends on the seed and the epoch alone, so a run that resumes sees what it would have seen.
 """
@@ -22,6 +23,7 @@ import torch.nn.functional as F  # noqa: N812 - everybody's name for it
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
+from .soft import SoftTargets, Weights
 from .tokenizer import ASSISTANT, USER
 
 HELD_OUT = 64  # one pair in this many is for validation
@@ -45,10 +47,11 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class Document:
-    """Token ids, and where the answer starts."""
+    """Token ids, where the answer starts, and what to learn at each position from there on."""
 
     ids: list[int]
     start: int
+    soft: list[Weights] | None = None
 
 
 def held_out(request: str) -> bool:
@@ -57,9 +60,15 @@ def held_out(request: str) -> bool:
 
 
 def encode(
-    rows: list[dict[str, object]], tokenizer: PreTrainedTokenizerBase, max_length: int
+    rows: list[dict[str, Any]],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    softener: SoftTargets | None = None,
 ) -> list[Document]:
-    """Documents of at most ``max_length`` tokens; requests that leave no room are left out."""
+    """Documents of at most ``max_length`` tokens; requests that leave no room are left out.
+
+    With ``softener``, rows that carry the target's distribution bring it along.
+    """
     user, assistant = tokenizer.convert_tokens_to_ids([USER, ASSISTANT])
     requests = tokenizer([r["u"] for r in rows], add_special_tokens=False)["input_ids"]
     answers = tokenizer([r["a"] for r in rows], add_special_tokens=False)["input_ids"]
@@ -68,7 +77,9 @@ def encode(
         head = [tokenizer.bos_token_id, user, *request, assistant]
         tail = [*answer, tokenizer.eos_token_id] if row["done"] else answer
         if len(head) + 8 <= max_length:
-            documents.append(Document((head + tail)[:max_length], len(head)))
+            room = max_length - len(head)
+            soft = softener.weights(row, answer)[:room] if softener and "top" in row else None
+            documents.append(Document(head + tail[:room], len(head), soft))
     return documents
 
 
@@ -102,6 +113,28 @@ def collate(documents: list[Document], device: torch.device) -> tuple[Tensor, Te
         ids[row, :size] = torch.tensor(document.ids)
         labels[row, document.start - 1 : size - 1] = ids[row, document.start : size]
     return ids.to(device), labels.to(device)
+
+
+def goals(documents: list[Document], device: torch.device) -> tuple[Tensor, Tensor]:
+    """What to learn at the positions that count: ids (N, K) and their weights (N, K).
+
+    In the order of `answer_logits`; a document without a distribution has its own ids, weight 1.
+    """
+    wanted: list[Weights] = []
+    for document in documents:
+        hard = [[(i, 1.0)] for i in document.ids[document.start :]]
+        wanted.extend(document.soft if document.soft is not None else hard)
+    width = max(map(len, wanted))
+    padded = [pairs + [(0, 0.0)] * (width - len(pairs)) for pairs in wanted]
+    ids = torch.tensor([[i for i, _ in pairs] for pairs in padded])
+    weights = torch.tensor([[w for _, w in pairs] for pairs in padded])
+    return ids.to(device), weights.to(device)
+
+
+def soft_loss(logits: Tensor, ids: Tensor, weights: Tensor) -> Tensor:
+    """Mean cross-entropy of logits (N, vocabulary) against weights (N, K) on ids (N, K)."""
+    chosen = logits.float().log_softmax(-1).gather(-1, ids)
+    return -(weights * chosen).sum(-1).mean()
 
 
 def answer_logits(model: Any, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -189,7 +222,8 @@ def train(
         epoch, place = divmod(step, per_epoch)
         if epoch != planned:
             plan, planned = batches(training, config, epoch), epoch
-        ids, labels = collate([training[i] for i in plan[place % len(plan)]], device)
+        chosen = [training[i] for i in plan[place % len(plan)]]
+        ids, labels = collate(chosen, device)
         progress = step / total
         if config.minutes:
             progress = max(progress, (time.monotonic() - started) / 60 / config.minutes)
@@ -197,8 +231,8 @@ def train(
         for group in optimiser.param_groups:
             group["lr"] = rate
         with torch.autocast(device.type, dtype=torch.bfloat16):
-            logits, wanted = answer_logits(model, ids, labels)
-            loss = F.cross_entropy(logits.float(), wanted)
+            logits, _ = answer_logits(model, ids, labels)
+            loss = soft_loss(logits, *goals(chosen, device))
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
