@@ -21,6 +21,7 @@ from .chat import stop_ids, target_folder
 from .export import export
 from .initialise import initialise
 from .requests import write_requests
+from .soft import SoftTargets
 from .store import drop_prompts, read_rows, write_shard
 from .tokenizer import prune_target, train_bpe
 from .train import TrainConfig, encode, held_out, train
@@ -79,7 +80,7 @@ def stage_answers(args: argparse.Namespace) -> None:
             raise SystemExit(f"{asked} is missing: run the stage 'requests' first")
         rows = write_answers(
             model, tokenizer, read_rows([asked]), max_new_tokens=args.answer_tokens,
-            slots=args.slots, stops=stops,
+            slots=args.slots, stops=stops, num_top=args.num_top,
         )  # fmt: skip
         print(f"answers {path.name}: {write_shard(path, rows)}", flush=True)
 
@@ -100,29 +101,36 @@ def stage_tokenizer(args: argparse.Namespace) -> None:
     print(f"tokenizer: {len(made)} entries", flush=True)
 
 
-def _start(args: argparse.Namespace) -> tuple[Any, Any]:
-    """A fresh assistant and its tokenizer."""
+def _start(args: argparse.Namespace) -> tuple[Any, Any, SoftTargets]:
+    """A fresh assistant, its tokenizer, and the map of the target's distributions to it."""
     tokenizer = AutoTokenizer.from_pretrained(args.work / "tokenizer")
     target, target_tokenizer = _load_target(args, torch.float32)
+    softener = SoftTargets(target_tokenizer, tokenizer, stop_ids(target_tokenizer, target))
     model = initialise(
         target.cpu(), target_tokenizer, tokenizer, layers=args.layers, ffn=args.ffn, seed=args.seed
     )
-    return model.to(_device(args.device)), tokenizer
+    if args.begin_with:
+        state = torch.load(args.begin_with, map_location="cpu", weights_only=True)
+        model.load_state_dict(state["model"])
+    # Documents are short here: plain attention trains faster than the fused one on a CPU.
+    model.set_attn_implementation("eager" if _device(args.device).type == "cpu" else "sdpa")
+    return model.to(_device(args.device)), tokenizer, softener
 
 
 def stage_train(args: argparse.Namespace) -> None:
-    model, tokenizer = _start(args)
+    model, tokenizer, softener = _start(args)
     config = TrainConfig(
         epochs=args.epochs, lr=args.lr, batch_tokens=args.batch_tokens, minutes=args.minutes,
         seed=args.seed,
+        min_lr=args.min_lr,
     )  # fmt: skip
     rows = _texts(args)
     training = [row for row in rows if not held_out(row["u"])]
     checking = [row for row in rows if held_out(row["u"])]
     length = config.max_length
     figures = train(
-        model, encode(training, tokenizer, length), encode(checking, tokenizer, length), config,
-        args.work / "run",
+        model, encode(training, tokenizer, length, softener),
+        encode(checking, tokenizer, length), config, args.work / "run",
     )  # fmt: skip
     print(json.dumps(figures), flush=True)
 
@@ -131,7 +139,7 @@ def stage_export(args: argparse.Namespace) -> None:
     checkpoint = args.work / "run" / "checkpoint.pt"
     if not checkpoint.exists():
         raise SystemExit(f"{checkpoint} is missing: run the stage 'train' first")
-    model, tokenizer = _start(args)
+    model, tokenizer, _ = _start(args)
     model.load_state_dict(torch.load(checkpoint, map_location="cpu", weights_only=True)["model"])
     for path in export(model.cpu(), tokenizer, args.out or args.work / "assistant"):
         print(f"{path.name} {path.stat().st_size}", flush=True)
@@ -167,6 +175,7 @@ def parser() -> argparse.ArgumentParser:
     add("--per-shard", type=int, default=448, help="requests a shard")
     add("--slots", type=int, default=64, help="rows generated at once")
     add("--answer-tokens", type=int, default=160)
+    add("--num-top", type=int, default=8, help="likeliest ids kept a position, to learn from")
     add("--text", type=Path, nargs="*", default=[], help="more text: .jsonl.gz files or folders")
     add("--prompts", type=Path, nargs="*", default=[], help="evaluation sets, never trained on")
     add("--tokenizer", choices=("prune", "bpe"), default="prune")
@@ -175,7 +184,9 @@ def parser() -> argparse.ArgumentParser:
     add("--ffn", type=int, help="feed-forward width; default the target's")
     add("--epochs", type=float, default=3.0)
     add("--lr", type=float, default=1e-3)
+    add("--min-lr", type=float, default=0.05, help="where the schedule ends, as a share of --lr")
     add("--batch-tokens", type=int, default=4096)
+    add("--begin-with", type=Path, help="a checkpoint.pt of an earlier run to train on from")
     add("--minutes", type=float, help="end training by then")
     add("--dtype", default="bfloat16", help="of the evaluation")
     add("--method", default="uag", help="of the evaluation: uag, lookup or uag+lookup")
