@@ -126,6 +126,12 @@ def test_documents_that_are_no_events_are_refused(data: dict) -> None:
         from_json(data)
 
 
+def test_keys_of_a_later_version_are_left_out() -> None:
+    piece = {"id": 1, "data": "61", "control": False, "shade": 1}
+    data = to_json(Verified(0, (Piece(1, "61"),), ("prefill",), "a", 0, 0, 0, 0, 0, 0, 0, 0))
+    assert from_json({**data, "tokens": [piece], "later": 1}) == from_json(data)
+
+
 def test_events_cannot_be_changed() -> None:
     event = Notice("something")
     with pytest.raises((FrozenInstanceError, TypeError, AttributeError)):

@@ -8,7 +8,7 @@ the consumer of the stream is at work.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 Origin = Literal["prefill", "accepted", "bonus", "corrected", "plain"]
@@ -128,13 +128,21 @@ def to_json(event: Event) -> dict[str, Any]:
     return {"type": type(event).__name__, **asdict(event)}
 
 
+def _piece(data: dict[str, Any]) -> Piece:
+    return Piece(data["id"], data["data"], data.get("control", False))
+
+
 def from_json(data: dict[str, Any]) -> Event:
-    """Reverse of `to_json`. Raises `KeyError` or `TypeError` on a document that is none."""
-    values = dict(data)
-    cls = _TYPES[values.pop("type")]
+    """Reverse of `to_json`. Raises `KeyError` or `TypeError` on a document that is none.
+
+    Unknown keys are left out: a version of the run document may gain some.
+    """
+    cls = _TYPES[data["type"]]
+    known = {field.name for field in fields(cls)}
+    values = {key: value for key, value in data.items() if key in known}
     for name in ("draft", "candidates", "tokens"):
         if name in values:
-            values[name] = tuple(Piece(**piece) for piece in values[name])
+            values[name] = tuple(_piece(piece) for piece in values[name])
     for name in ("confidences", "origins", "notices", "token_ids"):
         if name in values:
             values[name] = tuple(values[name])

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-CSS = Path(__file__).resolve().parents[2] / "assets" / "css" / "studio.css"
+CSS = sorted((Path(__file__).resolve().parents[2] / "assets" / "css").glob("*.css"))
 
 FONT = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"]
 MONO = ["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"]
@@ -81,7 +81,7 @@ def launch_options() -> dict[str, Any]:
     """
     return {
         "theme": theme(),
-        "css_paths": [CSS],
+        "css_paths": CSS,
         "footer_links": ["settings"],
         "run_history": False,
         "enable_monitoring": False,

@@ -1,0 +1,439 @@
+// The Alignment view: the whole answer by origin, and one round at a time on its axis.
+// Draws what uag_core/ui/alignment_json.py writes; needs axis.js. Asks the server for nothing.
+window.uagAlignment = window.uagAlignment || (() => {
+  const { node, readable, bytesOf, hex } = window.uagAxis;
+  const FATES = ["accepted", "rejected", "never reached"];
+  const FATE_MARKS = { accepted: "✓", rejected: "✗", "never reached": "–" };
+  const ORIGIN_MARKS = { prefill: "▸", accepted: "✓", bonus: "+", corrected: "↺", plain: "•" };
+  const ORIGIN_HELP = {
+    prefill: "the first token, read off the prompt",
+    accepted: "drafted, and what the target would have written",
+    bonus: "written by the target after all candidates were accepted",
+    corrected: "written by the target instead of a candidate",
+    plain: "written by the target in a round without candidates",
+  };
+  const STEP_MS = 1100;
+  const MOST_STRETCHES = 6000;
+  const count = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+  const quoted = (token) => (token.control ? token.label : `“${readable(token.label)}”`);
+  let views = 0;
+
+  function parse(value) {
+    if (!value) return null;
+    const data = JSON.parse(value);
+    data.rounds = data.rounds.map((r) => {
+      const draft = r.d.map(([id, label, start, end, group, confidence]) =>
+        ({ row: "draft", id, label, start, end, group, confidence }));
+      const candidates = r.c.map(([id, label, start, end, group, fate, control]) =>
+        ({ row: "candidate", id, label, start, end, group, fate: FATES[fate], control: Boolean(control) }));
+      const tokens = r.e.map(([id, label, start, end, origin, control, text], i) =>
+        ({ row: "committed", id, label, start, end, origin: data.origins[origin], control: Boolean(control), text,
+          group: candidates[i] ? candidates[i].group : -1 }));
+      const sizes = new Map();
+      for (const token of [...draft, ...candidates]) sizes.set(token.group, (sizes.get(token.group) || 0) + 1);
+      for (const token of draft) token.alone = sizes.get(token.group) <= 2;
+      [draft, candidates, tokens].forEach((row) => row.forEach((token, i) => { token.index = i; }));
+      tokens.forEach((token, i) => { token.position = r.at + i; });
+      candidates.forEach((token, i) => { token.position = r.at + i; });
+      return { number: r.n, source: r.s, at: r.at, verified: r.v, drafted: r.p, draft, candidates, tokens, links: r.l, shared: r.b };
+    });
+    return data;
+  }
+
+  // One sentence that says what the drawing of a round shows.
+  function sentence(round) {
+    if (round.tokens.length && round.tokens[0].origin === "prefill")
+      return `The target read the prompt and wrote the first token, ${quoted(round.tokens[0])}.`;
+    if (!round.candidates.length) {
+      const wrote = round.tokens.length ? `The target wrote ${quoted(round.tokens[0])} by itself.` : "Nothing was written.";
+      const lost = round.drafted ? ` The ${count(round.drafted, "draft token")} gave no candidate.` : "";
+      return `No candidates. ${wrote}${lost}`;
+    }
+    const from = round.draft.length
+      ? `${count(round.draft.length, "draft token")} became ${count(round.candidates.length, "candidate")}.`
+      : `${count(round.candidates.length, "candidate")} by ${round.source || "lookup"}, without a draft of an assistant.`;
+    if (!round.verified) return `${from} The run stopped before they were verified.`;
+    const accepted = round.candidates.filter((c) => c.fate === "accepted").length;
+    const rejected = round.candidates.some((c) => c.fate === "rejected") ? ", 1 rejected" : "";
+    const skipped = round.candidates.filter((c) => c.fate === "never reached").length;
+    const last = round.tokens[round.tokens.length - 1];
+    let end = "";
+    if (last && last.origin === "corrected")
+      end = ` The target wrote ${quoted(last)} where the candidate was ${quoted(round.candidates[accepted] || last)}.`;
+    else if (last && last.origin === "bonus") end = ` The target added ${quoted(last)}.`;
+    else end = " The answer ended there.";
+    const reached = skipped ? `, ${skipped} never reached` : "";
+    return `${from} ${accepted} accepted${rejected}${reached}.${end}`;
+  }
+
+  // Everything about one token, for the line below the drawing and for screen readers.
+  function facts(token, round) {
+    const names = { draft: "Draft token", candidate: "Candidate", committed: "Committed token" };
+    const bytes = bytesOf(token.label).map((b) => hex(b, 2)).join(" ");
+    const out = [
+      [`${names[token.row]} ${token.index + 1}`, quoted(token)],
+      ["id", String(token.id)],
+      [token.control ? "control token, no text" : "bytes", token.control ? "" : bytes || "none"],
+      ["round", String(round.number)],
+    ];
+    if (token.position !== undefined) out.push(["position in the answer", String(token.position + 1)]);
+    else out.push(["position in the draft", String(token.index + 1)]);
+    if (token.confidence !== undefined && token.confidence !== null) out.push(["confidence", token.confidence.toFixed(3)]);
+    if (token.fate) out.push(["fate", token.fate]);
+    if (token.origin) out.push(["origin", token.origin]);
+    return out;
+  }
+
+  class View {
+    constructor(root) {
+      this.root = root;
+      this.name = `uag-view-${++views}`;
+      root.classList.add("uag-alignment");
+      root.addEventListener("keydown", (event) => this.key(event));
+      new ResizeObserver(() => this.stale && root.clientWidth && this.show(this.index)).observe(root);
+    }
+
+    draw(value) {
+      this.stop();
+      if (value === this.value) return;
+      this.value = value;
+      this.data = null;
+      this.root.replaceChildren();
+      if (!value) return;
+      this.data = parse(value);
+      if (!this.data.rounds.length) {
+        this.root.append(node("p", "uag-note", this.data.message || "No rounds were recorded."));
+        this.data = null;
+        return;
+      }
+      this.build();
+      const first = this.data.rounds.findIndex((round) => round.candidates.length);
+      this.show(Math.max(0, first));
+    }
+
+    build() {
+      const answer = node("section", "uag-origin");
+      answer.append(node("h3", "", "The answer by origin"), this.legend());
+      this.answer = node("div", "uag-origin-text");
+      this.answer.setAttribute("role", "group");
+      this.answer.setAttribute("aria-label", "The answer; each stretch opens its round. Arrow keys move, Enter opens.");
+      this.fillAnswer();
+      answer.append(this.answer);
+
+      this.stage = node("div", "uag-stage");
+      this.stage.tabIndex = 0;
+      this.stage.setAttribute("role", "group");
+      this.stage.setAttribute("aria-label", "One round. Left and right arrow keys step through the rounds.");
+      this.detail = node("p", "uag-detail");
+      this.head = node("h3", "");
+      this.say = node("p", "uag-say");
+      this.say.setAttribute("aria-live", "polite");
+      this.context = node("p", "uag-context");
+      this.table = node("details", "uag-round-table");
+      this.table.append(node("summary", "", "This round as a table"), node("div", "uag-table"));
+      this.table.addEventListener("toggle", () => this.fillTable());
+      const round = node("section", "uag-round");
+      round.append(this.head, this.controls(), this.say, this.context, this.stage, this.detail, this.key_(), this.table);
+      this.root.append(round, answer);
+    }
+
+    legend() {
+      const list = node("ul", "uag-legend");
+      const totals = new Map();
+      for (const round of this.data.rounds)
+        for (const token of round.tokens) totals.set(token.origin, (totals.get(token.origin) || 0) + 1);
+      for (const origin of this.data.origins) {
+        const item = node("li");
+        const swatch = node("span", "uag-swatch", ORIGIN_MARKS[origin]);
+        swatch.dataset.origin = origin;
+        swatch.setAttribute("aria-hidden", "true");
+        item.append(swatch, node("span", "", `${origin} ${(totals.get(origin) || 0).toLocaleString("en")}`));
+        item.title = ORIGIN_HELP[origin];
+        list.append(item);
+      }
+      return list;
+    }
+
+    key_() {
+      const list = node("ul", "uag-legend uag-key-list");
+      const add = (build, text) => {
+        const item = node("li");
+        item.append(build, node("span", "", text));
+        list.append(item);
+      };
+      for (const fate of FATES) {
+        const sample = node("span", "uag-sample", FATE_MARKS[fate]);
+        sample.dataset.fate = fate;
+        add(sample, fate);
+      }
+      const mark = node("span", "uag-sample-mark", "◆");
+      add(mark, "boundary that both share");
+      add(node("span", "uag-sample-white", "· ⏎ →"), "space, newline, tab");
+      return list;
+    }
+
+    controls() {
+      const bar = node("div", "uag-steps");
+      const button = (text, label, act) => {
+        const element = node("button", "uag-step", text);
+        element.type = "button";
+        element.setAttribute("aria-label", label);
+        element.addEventListener("click", act);
+        return element;
+      };
+      this.back = button("‹", "Previous round", () => this.go(this.index - 1));
+      this.forth = button("›", "Next round", () => this.go(this.index + 1));
+      this.playing = button("Play", "Play the rounds", () => (this.timer ? this.stop() : this.play()));
+      this.playing.classList.add("uag-play");
+      this.slider = node("input", "uag-slider");
+      this.slider.type = "range";
+      this.slider.min = 0;
+      this.slider.max = this.data.rounds.length - 1;
+      this.slider.step = 1;
+      this.slider.setAttribute("aria-label", "Round");
+      this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
+      bar.append(this.back, this.slider, this.forth, this.playing);
+      return bar;
+    }
+
+    fillAnswer() {
+      const parts = [];
+      this.data.rounds.forEach((round, index) => {
+        let last = null;
+        for (const token of round.tokens) {
+          if (!last || last.origin !== token.origin) parts.push((last = { index, round, origin: token.origin, text: "", shown: "", size: 0 }));
+          last.text += token.text;
+          last.shown += token.control ? token.label : readable(token.label);
+          last.size += 1;
+          last.control = token.control && !token.text ? token.label : "";
+        }
+      });
+      this.stretches = [];
+      const all = document.createDocumentFragment();
+      parts.forEach((part) => {
+        if (this.stretches.length >= MOST_STRETCHES) { // the text goes on, without buttons
+          all.append(document.createTextNode(part.text));
+          return;
+        }
+        const element = node("span", "uag-stretch");
+        element.dataset.origin = part.origin;
+        element.dataset.round = part.index;
+        if (part.control) element.dataset.control = part.control;
+        element.setAttribute("role", "button");
+        element.setAttribute("aria-label", `Round ${part.round.number}, ${part.origin}: ${part.shown}`);
+        element.tabIndex = this.stretches.length ? -1 : 0;
+        part.text.split("\n").forEach((line, i) => {
+          if (i) element.append(node("span", "uag-newline", "\n"));
+          if (line) element.append(document.createTextNode(line));
+        });
+        this.stretches.push(element);
+        all.append(element);
+      });
+      this.answer.append(all);
+      this.answer.addEventListener("click", (event) => this.open(event));
+    }
+
+    open(event) {
+      const stretch = event.target.closest(".uag-stretch");
+      if (!stretch) return;
+      this.roam(stretch);
+      this.go(Number(stretch.dataset.round));
+    }
+
+    roam(stretch) {
+      for (const other of this.answer.querySelectorAll("[tabindex='0']")) other.tabIndex = -1;
+      stretch.tabIndex = 0;
+    }
+
+    key(event) {
+      if (!this.data || event.altKey || event.ctrlKey || event.metaKey) return;
+      const stretch = event.target.closest(".uag-stretch");
+      if (stretch) {
+        if (event.key === "Enter" || event.key === " ") this.open(event);
+        else {
+          const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+          const next = step && this.stretches[this.stretches.indexOf(stretch) + step];
+          if (!next) return;
+          this.roam(next);
+          next.focus();
+        }
+      } else if (event.target === this.slider) return; // it has its own keys
+      else if (event.key === "ArrowLeft") this.go(this.index - 1);
+      else if (event.key === "ArrowRight") this.go(this.index + 1);
+      else if (event.key === "Home") this.go(0);
+      else if (event.key === "End") this.go(this.data.rounds.length - 1);
+      else return;
+      event.preventDefault();
+    }
+
+    go(index) {
+      this.stop();
+      this.show(index);
+    }
+
+    play() {
+      if (this.index >= this.data.rounds.length - 1) this.show(0);
+      this.timer = setInterval(() => {
+        if (!this.root.isConnected || this.index >= this.data.rounds.length - 1) this.stop();
+        else this.show(this.index + 1);
+      }, STEP_MS);
+      this.playing.textContent = "Pause";
+      this.playing.setAttribute("aria-label", "Pause");
+      this.say.setAttribute("aria-live", "off");
+    }
+
+    stop() {
+      if (!this.timer) return;
+      clearInterval(this.timer);
+      this.timer = null;
+      this.playing.textContent = "Play";
+      this.playing.setAttribute("aria-label", "Play the rounds");
+      this.say.setAttribute("aria-live", "polite");
+    }
+
+    show(index) {
+      const rounds = this.data && this.data.rounds;
+      if (!rounds) return;
+      index = Math.min(Math.max(index, 0), rounds.length - 1);
+      const inside = this.stage.contains(document.activeElement) && document.activeElement !== this.stage;
+      this.index = index;
+      const round = rounds[index];
+      this.head.textContent = `Round ${round.number} of ${rounds[rounds.length - 1].number}`;
+      this.slider.value = index;
+      this.slider.setAttribute("aria-valuetext", `Round ${round.number}`);
+      this.back.disabled = index === 0;
+      this.forth.disabled = index === rounds.length - 1;
+      this.say.textContent = sentence(round);
+      this.fillContext(index);
+      this.fillStage(round);
+      this.fillTable();
+      this.markAnswer(index);
+      if (inside) this.stage.focus({ preventScroll: true });
+    }
+
+    fillContext(index) {
+      let before = "";
+      for (let i = index - 1; i >= 0 && before.length < 80; i--)
+        before = this.data.rounds[i].tokens.map((token) => token.text).join("") + before;
+      const tail = Array.from(before).slice(-60).join("");
+      this.context.replaceChildren();
+      if (!tail) this.context.append(node("span", "uag-dim", "(the prompt)"));
+      else this.context.append(node("span", "uag-dim", before.length > tail.length || index > 1 ? "… " : ""), node("bdi", "", readable(tail)));
+    }
+
+    fillStage(round) {
+      const { layout, fontsOf, box, connectors } = window.uagAxis;
+      this.stale = this.root.clientWidth === 0; // a hidden tab has no fonts to measure with
+      const rows = [round.draft, round.candidates, round.tokens];
+      const plan = layout(rows, fontsOf(this.stage));
+      const names = node("div", "uag-names"), inner = node("div", "uag-axis");
+      const width = Math.max(plan.width, 1);
+      inner.style.width = `${width}px`;
+      const row = (tokens, name, whose, className) => {
+        const title = node("div", `uag-row-name ${className}`, name);
+        if (whose) title.append(node("span", "uag-dim", whose));
+        title.setAttribute("aria-hidden", "true");
+        names.append(title);
+        const line = node("div", `uag-row ${className}`);
+        line.setAttribute("role", "group");
+        line.setAttribute("aria-label", whose ? `${name}, ${whose}` : name);
+        for (const token of tokens) line.append(this.token(token, round, box(token, plan, 0)));
+        inner.append(line);
+      };
+      if (round.draft.length) {
+        row(round.draft, "Draft", "assistant's tokens", "is-draft");
+        inner.append(connectors(round.draft, round.candidates, round.links, round.shared, plan, 0, width, 32));
+      }
+      if (round.candidates.length)
+        row(round.candidates, "Candidates", round.draft.length ? "target's tokens" : round.source, "is-candidates");
+      if (round.tokens.length) row(round.tokens, "Committed", "", "is-committed");
+      const frame = node("div", "uag-scroll");
+      frame.append(inner);
+      this.stage.replaceChildren(names, frame);
+      this.detail.replaceChildren(node("span", "uag-dim", "Point at a token, or reach it with Tab, for its id, bytes and partners."));
+    }
+
+    token(token, round, element) {
+      element.dataset.group = token.group;
+      if (token.fate) element.dataset.fate = token.fate;
+      if (token.origin) element.dataset.origin = token.origin;
+      const mark = token.fate ? FATE_MARKS[token.fate] : token.origin ? ORIGIN_MARKS[token.origin] : "";
+      if (mark) {
+        const badge = node("span", "uag-badge", mark);
+        badge.setAttribute("aria-hidden", "true");
+        element.append(badge);
+      }
+      const known = facts(token, round);
+      element.setAttribute("aria-label", known.map(([name, value]) => `${name} ${value}`.trim()).join(", "));
+      const tell = () => this.tell(token, round, element, known);
+      element.addEventListener("mouseenter", tell);
+      element.addEventListener("focus", tell);
+      element.addEventListener("mouseleave", () => this.partners(null));
+      element.addEventListener("blur", () => this.partners(null));
+      return element;
+    }
+
+    tell(token, round, element, known) {
+      this.detail.replaceChildren();
+      for (const [name, value] of known) {
+        const item = node("span", "uag-fact");
+        item.append(node("span", "uag-dim", name), node("b", "", value));
+        this.detail.append(item);
+      }
+      this.partners(token, element);
+    }
+
+    partners(token, element) {
+      for (const other of this.stage.querySelectorAll(".is-partner, .is-chosen")) other.classList.remove("is-partner", "is-chosen");
+      if (!token) return;
+      element.classList.add("is-chosen");
+      if (token.group < 0) return;
+      for (const other of this.stage.querySelectorAll(`[data-group="${Number(token.group)}"]`))
+        if (other !== element) other.classList.add("is-partner");
+    }
+
+    fillTable() {
+      if (!this.table.open || !this.data) return;
+      const round = this.data.rounds[this.index];
+      const table = node("table");
+      table.append(node("caption", "", `Round ${round.number}`));
+      const row = (parent, cells, tag) => {
+        const line = node("tr");
+        cells.forEach((cell, i) => {
+          const element = node(i && tag === "td" ? "td" : "th", "", cell);
+          element.scope = tag === "th" ? "col" : "row";
+          if (i && tag === "td") element.removeAttribute("scope");
+          line.append(element);
+        });
+        parent.append(line);
+      };
+      const head = node("thead"), body = node("tbody");
+      row(head, ["Row", "#", "Token", "Id", "Bytes", "Fate or origin", "Confidence"], "th");
+      for (const token of [...round.draft, ...round.candidates, ...round.tokens]) {
+        const bytes = token.control ? "" : bytesOf(token.label).map((b) => hex(b, 2)).join(" ");
+        const confidence = token.confidence === undefined || token.confidence === null ? "" : token.confidence.toFixed(3);
+        row(body, [token.row, String(token.index + 1), quoted(token), String(token.id), bytes, token.fate || token.origin || "", confidence], "td");
+      }
+      table.append(head, body);
+      this.table.querySelector(".uag-table").replaceChildren(table);
+    }
+
+    markAnswer(index) {
+      let first = null;
+      for (const old of this.answer.querySelectorAll(".is-current")) old.classList.remove("is-current");
+      for (const now of this.answer.querySelectorAll(`[data-round="${index}"]`)) {
+        now.classList.add("is-current");
+        first = first || now;
+      }
+      if (!first) return;
+      const frame = this.answer.getBoundingClientRect(), place = first.getBoundingClientRect();
+      if (place.top < frame.top || place.bottom > frame.bottom) // only inside the answer, never the page
+        this.answer.scrollTop += place.top - frame.top - frame.height / 3;
+    }
+  }
+
+  return (root, value) => {
+    if (!root.uagView) root.uagView = new View(root);
+    root.uagView.draw(value);
+  };
+})();
