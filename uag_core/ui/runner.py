@@ -52,7 +52,7 @@ class Failure:
     cancelled: bool = False
 
 
-def default_pair(target: str, assistant: str, **options: Any) -> Pair:
+def default_pair(target: str, assistant: str | None, **options: Any) -> Pair:
     """The real thing. Imported on first use, so that the page itself starts without torch."""
     if zerogpu.enabled():
         return zerogpu.ZeroPair(target, assistant, **options)
