@@ -58,7 +58,7 @@ class FakePair:
                 break
             if self.error:
                 raise self.error
-            yield BenchProgress(2 * index, 2 * len(plan.prompts), "uag", item.id, 90.0)
+            yield BenchProgress(2 * index, 2 * len(plan.prompts), "uag", item.id, 60.0)
             group = [
                 row("baseline", item.id, category=item.category),
                 row("uag", item.id, tpot=0.01, category=item.category),
@@ -98,7 +98,7 @@ def test_json_alone_is_on_standard_output(run) -> None:
     assert len(found["rows"]) == 8
     assert found["summary"]["uag"]["decode_speedup"]["geomean"] == pytest.approx(2.0)
     assert "a library prints this" in err
-    assert "Run 3 of 8, 90 s left: uag, 2." in err
+    assert "Run 3 of 8, 60 s left: uag, 2." in err
 
 
 def test_the_table_says_speedups_by_category_and_nothing_hostile(run) -> None:

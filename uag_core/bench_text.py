@@ -17,7 +17,7 @@ NONE = "-"
 
 def report(document: Document) -> Iterator[str]:
     """The lines to print."""
-    yield from _where(document)
+    yield from (printable(line, one_line=True) for line in _where(document))
     yield ""
     yield "decode speedup against the fastest plain decoding (95 % interval over prompts)"
     yield from _by_category(document)

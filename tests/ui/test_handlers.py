@@ -87,7 +87,7 @@ def test_a_lookup_needs_no_assistant_and_is_called_by_its_name(handlers) -> None
     assert handlers.tab.ticket in handlers.begin(data)
     last = list(handlers.run(data, SESSION))[-1]
     assert made == [("fake/fast", None)]
-    assert "Prompt lookup wrote exactly" in last[handlers.tab.summary]
+    assert "Prompt lookup wrote exactly" in last[summary(handlers)]
     assert "Prompt lookup" in last[handlers.tab.assisted]
 
 

@@ -7,7 +7,7 @@ Turns plain values by name (from the page or from the endpoint) into the setting
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,6 +91,23 @@ class CompareRequest:
                 raise InputError(f"references must be among {known}, not {name!r}.")
         if not 1 <= self.repeats <= MAX_REPEATS:
             raise InputError(f"repeats must be between 1 and {MAX_REPEATS}, not {self.repeats!r}.")
+
+    def open(self, pair: Any, *, cancel: Any, waiting: Callable[[int], None]) -> Iterator[Any]:
+        """The stream of the comparison."""
+        stream: Iterator[Any] = pair.compare_stream(
+            self.prompt,
+            self.settings,
+            self.drafting,
+            raw=self.raw,
+            system=self.system,
+            exact=self.exact,
+            seed=self.settings.seed,
+            references=self.references,
+            repeats=self.repeats,
+            cancel=cancel,
+            waiting=waiting,
+        )
+        return stream
 
     def to_dict(self) -> dict[str, Any]:
         """The request part of a run document."""
