@@ -1,10 +1,12 @@
 """Host work per round on the embedded pair: everything outside the two models' forwards.
 
-    python -m benchmarks.host_work [--tokens 96] [--repeats 3]
+    python -m benchmarks.host_work [--tokens 96] [--repeats 3] [--lengths 100,4000,8000]
 
-Forwards are timed by hooks on the two models, so that the draft loop's own work (choosing a token,
-looking at its confidence, making tensors, rolling back) counts as host work. Prints medians in
-milliseconds.
+Measured twice. `real`: forwards are timed where the engine calls the models, so that the draft
+loop's own work (choosing a token, looking at its confidence, filling tensors, rolling back) counts
+as host work; every forward leaves the processor's caches full of weights, and the Python code that
+follows runs cold. `replayed`: the forwards of one run are recorded and answered from the record,
+so that what remains is the engine's code alone. Prints medians in milliseconds.
 """
 
 from __future__ import annotations
@@ -16,37 +18,58 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 
 from uag_core import AssistantConfig, GenerationSettings, ModelPair
 from uag_core.events import Verified
+from uag_core.models.handle import LanguageModel
 
 SHORT = "Explain how rain forms, and give an example of a place where it rains every day. "
-LENGTHS = (100, 4000)
+
+
+class Timed:
+    """Stands in for a model: calls it and adds the time to `spent[0]`, or answers from a record."""
+
+    def __init__(self, model: Any, spent: list[float]) -> None:
+        self._model = model
+        self._spent = spent
+        self._record: list[torch.Tensor] = []
+        self._position: int | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def replay(self) -> None:
+        """From now on answer with the recorded logits, from the first one on."""
+        self._position = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        start = perf_counter()
+        if self._position is not None:
+            output = SimpleNamespace(logits=self._record[self._position])
+            self._position += 1
+        else:
+            output = self._model(*args, **kwargs)
+            self._record.append(output.logits.clone())
+        self._spent[0] += perf_counter() - start
+        return output
 
 
 @contextmanager
-def timed_forwards(pair: ModelPair, spent: list[float]) -> Iterator[None]:
-    """Add the time of every model forward to `spent[0]`; nothing else counts as one."""
-    started = [0.0]
-
-    def before(*_: object) -> None:
-        started[0] = perf_counter()
-
-    def after(*_: object) -> None:
-        spent[0] += perf_counter() - started[0]
-
-    hooks = []
-    for lm in (pair.target, pair.assistant):
-        if lm is not None:
-            hooks.append(lm.model.register_forward_pre_hook(before))
-            hooks.append(lm.model.register_forward_hook(after))
+def timed_models(pair: ModelPair, spent: list[float]) -> Iterator[list[Timed]]:
+    """Both models replaced by `Timed` ones for a while."""
+    handles: list[LanguageModel] = [lm for lm in (pair.target, pair.assistant) if lm is not None]
+    stand_ins = [Timed(lm.model, spent) for lm in handles]
     try:
-        yield
+        for lm, stand_in in zip(handles, stand_ins, strict=True):
+            lm.model = stand_in
+        yield stand_ins
     finally:
-        for hook in hooks:
-            hook.remove()
+        for lm, stand_in in zip(handles, stand_ins, strict=True):
+            lm.model = stand_in._model
 
 
 def prompt_ids(pair: ModelPair, count: int) -> list[int]:
@@ -55,23 +78,35 @@ def prompt_ids(pair: ModelPair, count: int) -> list[int]:
     return (ids * (count // len(ids) + 1))[:count]
 
 
-def host_times(pair: ModelPair, count: int, tokens: int) -> list[float]:
-    """Seconds of host work of every draft round behind a prompt of `count` tokens."""
-    spent, before, result = [0.0], 0.0, []
-    last = 0.0
-    with timed_forwards(pair, spent):
-        stream = pair.stream(
-            prompt_ids(pair, count),
-            GenerationSettings(max_new_tokens=tokens, eos_token_ids=()),
-            AssistantConfig(num_assistant_tokens=4),
-        )
-        for event in stream:
-            if not isinstance(event, Verified):
-                continue
-            if event.round > 1 and event.num_candidates:
-                result.append(event.t - last - (spent[0] - before))
-            last, before = event.t, spent[0]
+def host_times(
+    pair: ModelPair, prompt: list[int], tokens: int, spent: list[float], config: AssistantConfig
+) -> list[float]:
+    """Seconds of host work of every draft round but the first, which reads the prompt."""
+    result: list[float] = []
+    settings = GenerationSettings(max_new_tokens=tokens, eos_token_ids=())
+    last, before = 0.0, spent[0]
+    for event in pair.stream(prompt, settings, config):
+        if not isinstance(event, Verified):
+            continue
+        if event.round > 1 and event.num_candidates:
+            result.append(event.t - last - (spent[0] - before))
+        last, before = event.t, spent[0]
     return result
+
+
+def measure(pair: ModelPair, count: int, tokens: int) -> tuple[list[float], list[float]]:
+    """Host work of each round behind `count` tokens: with the real models, and replayed."""
+    config = AssistantConfig(num_assistant_tokens=4)
+    prompt = prompt_ids(pair, count)
+    spent = [0.0]
+    with timed_models(pair, spent) as stand_ins:
+        real = host_times(pair, prompt, tokens, spent, config)
+        replayed: list[float] = []
+        for _ in range(3):
+            for stand_in in stand_ins:
+                stand_in.replay()
+            replayed += host_times(pair, prompt, tokens, spent, config)
+    return real, replayed
 
 
 def main() -> None:
@@ -79,22 +114,29 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=96)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--lengths", default="100,4000,8000", help="prompt tokens, comma separated")
     arguments = parser.parse_args()
+    lengths = [int(part) for part in arguments.lengths.split(",")]
     pair = ModelPair(dtype=arguments.dtype)
-    for count in LENGTHS:
-        host_times(pair, count, 8)  # warm-up
-    times: dict[int, list[float]] = {count: [] for count in LENGTHS}
+    measure(pair, lengths[0], 8)  # warm-up
+    real: dict[int, list[float]] = {count: [] for count in lengths}
+    replayed: dict[int, list[float]] = {count: [] for count in lengths}
     for repeat in range(arguments.repeats):
-        for count in LENGTHS if repeat % 2 == 0 else reversed(LENGTHS):
-            times[count] += host_times(pair, count, arguments.tokens)
-    medians = {count: 1e3 * median(values) for count, values in times.items()}
+        for count in lengths if repeat % 2 == 0 else reversed(lengths):
+            room = pair.target.context_length - arguments.tokens - 8
+            slow, fast = measure(pair, min(count, room), arguments.tokens)
+            real[count] += slow
+            replayed[count] += fast
+    shown = {count: 1e3 * median(values) for count, values in real.items()}
+    code = {count: 1e3 * median(values) for count, values in replayed.items()}
     report = {
         "machine": platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
         "dtype": pair.target.dtype,
-        "rounds": {count: len(values) for count, values in times.items()},
-        "host_ms_median": medians,
-        "ratio_long_to_short": medians[LENGTHS[1]] / medians[LENGTHS[0]],
+        "rounds": {count: len(values) for count, values in real.items()},
+        "host_ms_median": shown,
+        "replayed_host_ms_median": code,
+        "ratio_long_to_short": shown[lengths[-1]] / shown[lengths[0]],
     }
     print(json.dumps(report, indent=2))
 

@@ -1,12 +1,8 @@
 """A model with a KV cache of its own that can be rolled back, for one call.
 
-Two kinds of cache, both holding the full length for every layer (sliding-window layers too: the
-model's own mask does the sliding, and nothing evicted is ever missed after a rollback):
-
-* static: full-length `StaticLayer`s of one length L. Every forward then has the same shapes, which
-  is what makes half precision reproducible (and what compilers and CUDA graphs want).
-* growing: a preallocated buffer of which attention sees only the part in use. The fastest form
-  without padding; unlike concatenation it copies nothing as the text grows.
+What a forward needs besides the weights is prepared once: the buffer that ids are written into,
+the positions, the layers (layers.py) whose length is a plain number. So a forward costs as little
+as it can outside of the model itself.
 
 Knows nothing of tokenizers, proposers or events.
 """
@@ -16,70 +12,48 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
+import numpy as np
 import torch
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, StaticLayer
+from transformers.cache_utils import Cache, DynamicCache
 
+from uag_core.decoding.layers import FixedLayer, GrowingLayer
 from uag_core.errors import RunError
 from uag_core.models.handle import LanguageModel
 
 PREFILL_CHUNK = 512
 
 
-class GrowingLayer(DynamicLayer):
-    """Keys and values in a buffer that doubles when full; `keys` and `values` are views of it."""
+class Ids:
+    """Ids on their way to a model: written into one buffer, never into a new tensor.
 
-    def __init__(self, capacity: int) -> None:
-        super().__init__()
-        self._capacity = max(1, capacity)
-        self._length = 0
-        self._buffers: tuple[torch.Tensor, torch.Tensor] | None = None
+    The caller waits for a forward's logits before it writes the next ids, so nothing that the
+    device still reads is overwritten.
+    """
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Append (B, H, n, D) keys and values; returns all of them, (B, H, length, D)."""
-        end = self._length + key_states.shape[-2]
-        if self._buffers is None or end > self._capacity:
-            self._grow(key_states, value_states, end)
-        assert self._buffers is not None
-        keys, values = self._buffers
-        keys[:, :, self._length : end] = key_states
-        values[:, :, self._length : end] = value_states
-        self._length = end
-        self.keys, self.values = keys[:, :, :end], values[:, :, :end]
-        return self.keys, self.values
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._reserve(64)
 
-    def _grow(self, key_states: torch.Tensor, value_states: torch.Tensor, needed: int) -> None:
-        while self._capacity < needed:
-            self._capacity *= 2
-        grown = []
-        for index, states in enumerate((key_states, value_states)):
-            batch, heads, _, width = states.shape
-            buffer = states.new_zeros((batch, heads, self._capacity, width))
-            if self._buffers is not None:
-                buffer[:, :, : self._length] = self._buffers[index][:, :, : self._length]
-            grown.append(buffer)
-        self._buffers = (grown[0], grown[1])
-        self.device = key_states.device
-        self.dtype = key_states.dtype
-        self.is_initialized = True
+    def _reserve(self, count: int) -> None:
+        pinned = self._device.type == "cuda"
+        host = torch.zeros((1, count), dtype=torch.long, pin_memory=pinned)
+        self._host: np.ndarray = host.numpy()
+        self._source = host
+        self._target = host.to(self._device) if pinned else host
+        self._views: dict[int, torch.Tensor] = {}
 
-    def get_seq_length(self) -> int:
-        return self._length
-
-    def crop(self, tokens_to_remove: int) -> None:
-        """Remove the last `-tokens_to_remove` positions (transformers' sign convention)."""
-        if tokens_to_remove > 0:
-            raise ValueError("crop takes a negative number: how many positions to remove")
-        if self._buffers is not None:  # a layer that shares another one's states holds none
-            self._length += tokens_to_remove
-            keys, values = self._buffers
-            self.keys, self.values = keys[:, :, : self._length], values[:, :, : self._length]
-
-    def reset(self) -> None:
-        self._length = 0
-        self._buffers = None
-        self.is_initialized = False
+    def __call__(self, ids: Sequence[int]) -> torch.Tensor:
+        """(1, n) tensor of `ids` on the device, good until the next call."""
+        count = len(ids)
+        if count > self._host.shape[1]:
+            self._reserve(2 * count)
+        self._host[0, :count] = ids
+        view = self._views.get(count)
+        if view is None:
+            view = self._views[count] = self._target[:, :count]
+        if self._target is not self._source:
+            view.copy_(self._source[:, :count], non_blocking=True)
+        return view
 
 
 class CachedModel:
@@ -101,10 +75,13 @@ class CachedModel:
         self.capacity = capacity
         self.length = 0
         self.num_forwards = 0
-        self._surplus = 0  # positions at the end of the cache that no longer count
+        self._written = 0  # positions that the layers count, surplus ones among them
+        self._ids = Ids(lm.input_device)
         self._cache: Cache | None = self._make_cache()
         self._positions = (
-            torch.arange(capacity, device=lm.input_device).clamp_(max=lm.context_length - 1)
+            torch.arange(capacity, device=lm.input_device)
+            .clamp_(max=lm.context_length - 1)
+            .unsqueeze(0)
             if static and lm.accepts_positions
             else None
         )
@@ -112,11 +89,8 @@ class CachedModel:
     def _make_cache(self) -> Cache:
         if self.lm.is_stateful:
             return DynamicCache(config=self.lm.model.config)
-        if self.static:
-            layers = [StaticLayer(max_cache_len=self.capacity) for _ in range(self.lm.num_layers)]
-        else:
-            layers = [GrowingLayer(self.capacity) for _ in range(self.lm.num_layers)]
-        return Cache(layers=layers)
+        layer = FixedLayer if self.static else GrowingLayer
+        return Cache(layers=[layer(self.capacity) for _ in range(self.lm.num_layers)])
 
     def __enter__(self) -> CachedModel:
         return self
@@ -151,56 +125,60 @@ class CachedModel:
         self.num_forwards = 1  # one prefill, in however many pieces
         return logits
 
-    def forward(self, ids: Sequence[int], *, last_only: bool = False) -> torch.Tensor:
+    def forward(
+        self, ids: Sequence[int] | torch.Tensor, *, last_only: bool = False
+    ) -> torch.Tensor:
         """Append `ids`; logits (len(ids), V), or (1, V) with `last_only`.
 
-        With a `width`, the forward is padded to it and the padding is rolled back at once.
+        Ids that are on the device already are given as a (1, n) tensor. With a `width`, the
+        forward is padded to it and the padding is rolled back at once.
         """
-        if self.width is None:
+        if self.width is None or isinstance(ids, torch.Tensor):
             return self._call(ids, last_only=last_only)
-        padding = self.width - len(ids)
+        count = len(ids)
+        padding = self.width - count
         if padding < 0:
-            raise RunError(f"{len(ids)} positions do not fit the fixed width {self.width}.")
-        logits = self._call([*ids, *([ids[-1]] * padding)])
-        self.rollback(padding)  # merged with what the caller rolls back, at the next forward
-        return logits[len(ids) - 1 : len(ids)] if last_only else logits[: len(ids)]
+            raise RunError(f"{count} positions do not fit the fixed width {self.width}.")
+        logits = self._call([*ids, *([ids[-1]] * padding)] if padding else ids)
+        self.length -= padding
+        return logits[count - 1 : count] if last_only else logits[:count]
 
     def rollback(self, count: int) -> None:
-        """Forget the last `count` positions."""
+        """Forget the last `count` positions; the layers hear of it at the next forward."""
         if count <= 0:
             return
         if count > self.length or self._cache is None:
             raise RunError(f"Cannot roll back {count} of {self.length} cached positions.")
-        self._surplus += count
         self.length -= count
 
-    def _call(self, ids: Sequence[int], *, last_only: bool = False) -> torch.Tensor:
-        end = self.length + len(ids)
+    def _call(self, ids: Sequence[int] | torch.Tensor, *, last_only: bool = False) -> torch.Tensor:
+        lm, cache = self.lm, self._cache
+        end = self.length + (ids.shape[1] if isinstance(ids, torch.Tensor) else len(ids))
         if self.static and end > self.capacity:
             # Writing past a static cache raises nothing and spoils the output.
             raise RunError(f"The cache holds {self.capacity} positions, {end} are needed.")
-        if self._surplus and self._cache is not None:
-            self._cache.crop(-self._surplus)
-            self._surplus = 0
-        lm = self.lm
+        if cache is not None and self._written != self.length:
+            cache.crop(self.length - self._written)
         kwargs: dict[str, object] = {}
-        if self._positions is not None:
-            # Padding past the context must not reach learned or length-dependent positions.
-            kwargs["position_ids"] = self._positions[self.length : end].unsqueeze(0)
-        if lm.uses_alibi:
-            length = self.capacity if self.static else end
-            mask = torch.zeros((1, length), dtype=torch.long, device=lm.input_device)
-            mask[:, :end] = 1
-            kwargs["attention_mask"] = mask
         if last_only and lm.accepts_logits_to_keep:
             kwargs["logits_to_keep"] = 1
         with torch.inference_mode():
-            tokens = torch.tensor([list(ids)], dtype=torch.long, device=lm.input_device)
-            output = lm.model(tokens, cache=self._cache, use_cache=True, **kwargs)
-            logits = output.logits[0]
-        self.length = end
-        self.num_forwards += 1
-        return logits[-1:] if last_only else logits
+            if self._positions is not None:
+                # Padding past the context must not reach learned or length-dependent positions.
+                kwargs["position_ids"] = self._positions[:, self.length : end]
+            if lm.uses_alibi:
+                kwargs["attention_mask"] = self._alibi_mask(end)
+            tokens = ids if isinstance(ids, torch.Tensor) else self._ids(ids)
+            logits = lm.model(tokens, cache=cache, use_cache=True, **kwargs).logits[0]
+            self.length = self._written = end
+            self.num_forwards += 1
+            return logits[-1:] if last_only and logits.shape[0] > 1 else logits
+
+    def _alibi_mask(self, end: int) -> torch.Tensor:
+        length = self.capacity if self.static else end
+        mask = torch.zeros((1, length), dtype=torch.long, device=self.lm.input_device)
+        mask[:, :end] = 1
+        return mask
 
 
 def synchronize(lm: LanguageModel) -> None:

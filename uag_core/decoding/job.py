@@ -73,12 +73,14 @@ class Totals:
 
 def checked(proposal: Proposal, limit: int, rows: int) -> Proposal:
     """The proposal, cut at `limit` and before the first id that has no row in the embedding."""
-    ids = proposal.candidate_ids[:limit]
-    for index, token_id in enumerate(ids):
-        if not 0 <= token_id < rows:
-            ids = ids[:index]
+    ids = proposal.candidate_ids
+    whole = len(ids)
+    count = min(limit, whole)
+    for index in range(count):
+        if not 0 <= ids[index] < rows:
+            count = index
             break
-    return replace(proposal, candidate_ids=tuple(ids))
+    return proposal if count == whole else replace(proposal, candidate_ids=tuple(ids[:count]))
 
 
 def drafted(

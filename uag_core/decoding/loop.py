@@ -19,7 +19,7 @@ import torch
 from uag_core.decoding.caches import CachedModel, synchronize
 from uag_core.decoding.job import Clock, Job, Totals, checked, drafted
 from uag_core.decoding.pacing import Pacer
-from uag_core.decoding.proposers import LOOKUP, Proposal, Proposer
+from uag_core.decoding.proposers import Proposal, Proposer
 from uag_core.decoding.sampling import TokenChooser, top2_gap
 from uag_core.decoding.stopping import StopChecker
 from uag_core.events import (
@@ -74,6 +74,7 @@ class _Loop:
             max_new_tokens=job.settings.max_new_tokens,
             room=job.target.context_length - len(job.prompt_ids),
         )
+        self.on_device = job.target.input_device.type != "cpu"
         self.chooser = TokenChooser(job.settings, job.logits_processor)
         self.make_proposer = make_proposer
         self.proposer: Proposer | None = None
@@ -174,7 +175,9 @@ class _Loop:
         if self.proposer is None or self.pacer is None or limit <= 0:
             return None
         draft_limit = self.pacer.draft_limit()
-        proposal = self.proposer.propose(self.ledger, limit, draft_limit, self.pacer.go_on)
+        if draft_limit <= 0:
+            return None
+        proposal = self.proposer.propose(self.ledger, limit, draft_limit, self.pacer.decide)
         self.totals.draft += proposal.draft_s
         self.totals.reencode += proposal.reencode_s
         return checked(proposal, limit, self.job.target.embedding_rows)
@@ -187,9 +190,10 @@ class _Loop:
         candidates = proposal.candidate_ids
         before = self.clock.now()
         logits = self.model.forward([self.ledger.ids[-1], *candidates])
-        synchronize(self.job.target)
         verify_s = self.clock.now() - before
         picks = self.chooser.choose(logits, self.ledger.ids, candidates)
+        if self.on_device:  # choosing was the wait for the device: one, not two
+            verify_s = self.clock.now() - before
         self._look_at_gap(logits, len(picks))
         accepted = len(picks) - 1
         tokens, text, reason = self._commit(picks)
@@ -207,8 +211,7 @@ class _Loop:
         self.totals.verify += verify_s
         now = self.clock.now()
         other_s = now - started - verify_s - proposal.draft_s - proposal.reencode_s
-        # A lookup keeps its own record; the pacer's is the assistant's.
-        if self.pacer is not None and reason is None and proposal.source != LOOKUP:
+        if self.pacer is not None and reason is None:
             host_s = other_s + proposal.reencode_s
             if candidates or proposal.draft_ids or proposal.draft_s:
                 self.pacer.observe(

@@ -9,6 +9,7 @@ Knows times and counts only.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from statistics import median
 
 from uag_core.config import AssistantConfig
@@ -105,6 +106,12 @@ class Pacer:
             return 0
         # So many draft tokens fill the verification, as this pair's vocabularies compare.
         return min(3 * self._max, max(self._max, round(self._max * self._drafts / self._made)))
+
+    @property
+    def decide(self) -> Callable[[float], bool] | None:
+        """`go_on`, or None where no confidence can end a draft."""
+        needed = self.adapts or self.config.assistant_confidence_threshold is not None
+        return self.go_on if needed else None
 
     def go_on(self, confidence: float) -> bool:
         """After a draft token: is another one worth its cost?"""

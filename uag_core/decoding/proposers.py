@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
+import torch
+
 from uag_core.decoding.bridges import Bridge
-from uag_core.decoding.caches import CachedModel, synchronize
-from uag_core.decoding.sampling import most_likely
+from uag_core.decoding.caches import CachedModel
+from uag_core.decoding.sampling import largest, ordered, probabilities, probability
 from uag_core.models.handle import LanguageModel
 from uag_core.tokenization import TargetLedger
-
-LOOKUP = "lookup"  # the source of proposals that cost no model's time
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,7 @@ class Proposal:
 
 
 class Proposer(Protocol):
-    """The interface. `limit` bounds the candidates, `draft_limit` what a model drafts for them.
-
-    With a `draft_limit` of 0 no model may be asked in this round.
-    """
+    """The interface. `draft_limit` and `limit` bound draft tokens and candidates."""
 
     name: str
 
@@ -51,11 +48,12 @@ class Proposer(Protocol):
         ledger: TargetLedger,
         limit: int,
         draft_limit: int,
-        go_on: Callable[[float], bool],
+        go_on: Callable[[float], bool] | None,
     ) -> Proposal:
         """Suggest up to `limit` target ids that continue `ledger.ids`.
 
-        `go_on(confidence)` tells, after each draft token, whether another one is worth its cost.
+        `go_on(confidence)` tells, after each draft token, whether another one is worth its cost;
+        None: draft to the limit.
         """
         ...
 
@@ -95,6 +93,7 @@ class AssistantProposer:
         capacity = min(capacity, assistant.context_length + 1)
         self._model = CachedModel(assistant, capacity)
         self._cached: list[int] = []  # the ids whose keys and values the cache holds
+        self._known = min(assistant.codec.size, assistant.embedding_rows)
         self._valid = 0  # leading ids of the bridge that are known to be in the cache
 
     def commit(self, ids: Sequence[int], pieces: Sequence[bytes]) -> None:
@@ -109,7 +108,7 @@ class AssistantProposer:
         ledger: TargetLedger,
         limit: int,
         draft_limit: int,
-        go_on: Callable[[float], bool],
+        go_on: Callable[[float], bool] | None,
     ) -> Proposal:
         # One draft token gives one candidate when the tokenizer is shared, about one otherwise.
         draft_limit = min(draft_limit, limit if self.bridge.one_to_one else 3 * limit)
@@ -121,8 +120,8 @@ class AssistantProposer:
         synced = perf_counter()
         if not feed:
             return Proposal(source=self.name, reencode_s=synced - start)
-        ids, confidences, ended = self._draft(feed, draft_limit, go_on)
-        synchronize(self.assistant)
+        draft = self._draft if self.assistant.input_device.type == "cpu" else self._draft_on_device
+        ids, confidences, ended = draft(feed, draft_limit, go_on)
         drafted = perf_counter()
         pieces = self.bridge.pieces(ids)
         candidates = self.bridge.candidates(ledger, ids, pieces, limit)
@@ -171,33 +170,76 @@ class AssistantProposer:
         del self._cached[keep:]
         return feed
 
-    def _draft(
-        self, feed: list[int], draft_limit: int, go_on: Callable[[float], bool]
-    ) -> tuple[list[int], list[float], bool]:
-        """Greedy draft ids with confidences, and whether the assistant ended its turn."""
-        ids: list[int] = []
-        confidences: list[float] = []
+    def _read(self, feed: list[int]) -> torch.Tensor | None:
+        """(1, V) logits behind the ids that are new to the assistant; None when cancelled."""
         if len(feed) > 64:
             logits = self._model.prefill(feed, self._cancelled)
             if logits is None:
                 self._cached = list(self.bridge.ids[: self._model.length])
-                return ids, confidences, False
+                return None
         else:
             logits = self._model.forward(feed, last_only=True)
         self._cached.extend(feed)
         self._valid = len(self._cached)
-        known = min(self.assistant.codec.size, logits.shape[-1])
-        while True:
+        return logits
+
+    def _draft(
+        self, feed: list[int], draft_limit: int, go_on: Callable[[float], bool] | None
+    ) -> tuple[list[int], list[float], bool]:
+        """Greedy draft ids with confidences, and whether the assistant ended its turn."""
+        ids: list[int] = []
+        confidences: list[float] = []
+        rows: list[torch.Tensor] = []
+        logits = self._read(feed)
+        while logits is not None:
             # Rows past the tokenizer are padding of the head.
-            token_id, confidence = most_likely(logits[0, :known])
+            row = logits[:, : self._known]
+            token_id = largest(ordered(row), 0, row)
             if token_id in self._eos:
-                return ids, confidences, True
+                return ids, confidences or probabilities(rows, ids), True
             ids.append(token_id)
-            confidences.append(confidence)
-            if len(ids) >= draft_limit or not go_on(confidence) or self._cancelled():
-                return ids, confidences, False
+            if go_on is None:
+                rows.append(row[0])  # nothing depends on it now: all confidences at once, later
+            else:
+                confidences.append(probability(row[0], token_id))
+            if len(ids) >= draft_limit or self._cancelled():
+                break
+            if go_on is not None and not go_on(confidences[-1]):
+                break
             logits = self._model.forward([token_id])
             self._cached.append(token_id)
+        return ids, confidences or probabilities(rows, ids), False
+
+    def _draft_on_device(
+        self, feed: list[int], draft_limit: int, go_on: Callable[[float], bool] | None
+    ) -> tuple[list[int], list[float], bool]:
+        """As `_draft`, without waiting for the device between tokens: one wait for all of them.
+
+        What `go_on` would have ended earlier is cut off afterwards.
+        """
+        logits = self._read(feed)
+        if logits is None:
+            return [], [], False
+        chosen: list[torch.Tensor] = []
+        surest: list[torch.Tensor] = []
+        while True:
+            scores = logits[:, : self._known].float()
+            value, where = scores.max(dim=-1)
+            chosen.append(where)
+            surest.append((value - scores.logsumexp(dim=-1)).exp())
+            if len(chosen) == draft_limit:
+                break
+            logits = self._model.forward(where.unsqueeze(0))
+        packed = torch.cat([torch.cat(chosen).double(), torch.cat(surest).double()]).tolist()
+        ids = [int(value) for value in packed[:draft_limit]]
+        confidences = packed[draft_limit:]
+        self._cached.extend(ids[:-1])
+        for index, token_id in enumerate(ids):
+            if token_id in self._eos:
+                return ids[:index], confidences[:index], True
+            if go_on is not None and not go_on(confidences[index]):
+                return ids[: index + 1], confidences[: index + 1], False
+        return ids, confidences, False
 
     def _note(self, message: str) -> None:
         if message not in self.notices:

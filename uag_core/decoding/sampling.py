@@ -26,27 +26,50 @@ from transformers import (
 from uag_core.config import GenerationSettings
 
 
-def greedy(logits: torch.Tensor) -> list[int]:
-    """The index of the largest value of each row, the first one among equals.
+def ordered(logits: torch.Tensor) -> np.ndarray:
+    """CPU logits (..., V) as an array whose largest entry along V stands where theirs does.
 
-    On the CPU by way of numpy: torch's own argmax is several times slower there, in half
-    precision above all. Widening to float32 changes no order and no tie.
+    Half precision is read as whole numbers of the same bits, which are in the same order as long
+    as they are positive: no conversion, and several times faster than torch's argmax. Where no
+    number of a row is positive (`largest` looks), the row has to be widened.
     """
+    if logits.dtype in (torch.bfloat16, torch.float16):
+        logits = logits.view(torch.int16)
+    array: np.ndarray = logits.numpy()
+    return array
+
+
+def largest(rows: np.ndarray, index: int, logits: torch.Tensor) -> int:
+    """Where row `index` of (n, V) CPU `logits` is largest; `rows` is `ordered(logits)`."""
+    row = rows[index]
+    where = int(row.argmax())
+    if row.dtype == np.int16 and row[where] <= 0:
+        return int(logits[index].float().numpy().argmax())
+    return where
+
+
+def greedy(logits: torch.Tensor) -> list[int]:
+    """The index of the largest value of each (n, V) row, the first one among equals."""
     if logits.device.type == "cpu":
-        indices: list[int] = logits.float().numpy().argmax(axis=-1).tolist()
-        return indices
-    return logits.argmax(dim=-1).tolist()
+        rows = ordered(logits)
+        return [largest(rows, index, logits) for index in range(len(rows))]
+    indices: list[int] = logits.argmax(dim=-1).tolist()
+    return indices
 
 
-def most_likely(row: torch.Tensor) -> tuple[int, float]:
-    """The greedy choice of a (V,) row of logits, and its probability."""
-    if row.device.type == "cpu":
-        values = row.float().numpy()
-        index = int(values.argmax())
-        return index, 1.0 / float(np.exp(values - values[index]).sum())
-    value, where = row.float().softmax(dim=-1).max(dim=-1)
-    packed = torch.stack((where.double(), value.double())).tolist()  # one wait for the device
-    return int(packed[0]), packed[1]
+def probability(row: torch.Tensor, index: int) -> float:
+    """Probability that a (V,) row of CPU logits gives to `index`."""
+    values = row.float().numpy()
+    return 1.0 / float(np.exp(values - values[index]).sum())
+
+
+def probabilities(rows: Sequence[torch.Tensor], indices: Sequence[int]) -> list[float]:
+    """`probability` of one index of each row, all in one go."""
+    if not rows:
+        return []
+    values = torch.stack(tuple(rows)).float().numpy()
+    chosen = values[np.arange(len(indices)), np.asarray(indices)]
+    return (1.0 / np.exp(values - chosen[:, None]).sum(axis=1)).tolist()
 
 
 def build_processors(
@@ -104,11 +127,7 @@ class TokenChooser:
             The accepted candidates followed by one token of the target's own.
         """
         if not self.do_sample and not self.processors:
-            picks = greedy(logits)
-            for index, candidate in enumerate(candidates):
-                if picks[index] != candidate:
-                    return picks[: index + 1]
-            return picks[: len(candidates) + 1]
+            return self._greedily(logits, candidates)
         result: list[int] = []
         for index in range(len(candidates) + 1):
             context = self._tensor([*result], ids, logits.device) if self.processors else None
@@ -117,6 +136,24 @@ class TokenChooser:
             if index == len(candidates) or pick != candidates[index]:
                 break
         return result
+
+    @staticmethod
+    def _greedily(logits: torch.Tensor, candidates: Sequence[int]) -> list[int]:
+        count = len(candidates)
+        if logits.device.type != "cpu":
+            picks = greedy(logits[: count + 1])
+            for index, candidate in enumerate(candidates):
+                if picks[index] != candidate:
+                    return picks[: index + 1]
+            return picks
+        rows = ordered(logits)
+        picks = []
+        for index in range(count + 1):  # rows behind a wrong candidate are not looked at
+            pick = largest(rows, index, logits)
+            picks.append(pick)
+            if index == count or pick != candidates[index]:
+                break
+        return picks
 
     def _one(self, row: torch.Tensor, context: torch.Tensor | None, position: int) -> int:
         scores = row.float()

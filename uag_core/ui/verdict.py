@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from uag_core.ui import methods
-
 Document = Mapping[str, Any]
 Kind = Literal["good", "bad", "neutral"]
 
@@ -75,14 +73,14 @@ def _sampled(document: Document) -> bool:
 
 
 def verdict(document: Document) -> Verdict:
-    """Whether the method wrote what plain decoding writes, and where they part if it did not."""
+    """Whether UAG wrote what plain decoding writes, and where they part if it did not."""
     assisted, baseline = _part(document, "assisted"), _part(document, "baseline")
-    identical, name = document.get("identical"), methods.name(document.get("method"))
+    identical = document.get("identical")
     count = assisted.get("num_new_tokens")
     if cancelled(document):
         done = [
-            f"{lane} {tokens(run.get('num_new_tokens'))}"
-            for lane, run in (("plain", baseline), (name, assisted))
+            f"{name} {tokens(run.get('num_new_tokens'))}"
+            for name, run in (("plain", baseline), ("UAG", assisted))
         ]
         return Verdict(
             "Stopped",
@@ -100,7 +98,7 @@ def verdict(document: Document) -> Verdict:
         how = "sampled with the same seed" if _sampled(document) else "greedy"
         return Verdict(
             f"Identical, {tokens(count)}",
-            f"{name} wrote exactly the ids that plain decoding writes ({how}).",
+            f"UAG wrote exactly the ids that plain decoding writes ({how}).",
             "good",
         )
     return Verdict(*_parting(document))
@@ -123,11 +121,11 @@ def _parting(document: Document) -> tuple[str, str, Kind]:
 
 def speed_sentence(document: Document) -> str:
     """The speed finding in one sentence; also the title of the chart."""
-    speedup, name = document.get("decode_speedup"), methods.name(document.get("method"))
+    speedup = document.get("decode_speedup")
     if speedup is None:
         return "No speedup was measured"
     if speedup == 1.0:
-        return f"{name} decodes exactly as fast as the fastest plain decoding"
+        return "UAG decodes exactly as fast as the fastest plain decoding"
     if speedup > 1.0:
-        return f"{name} decodes {times(speedup)} as fast as the fastest plain decoding"
-    return f"{name} is slower: {times(speedup)} the speed of the fastest plain decoding"
+        return f"UAG decodes {times(speedup)} as fast as the fastest plain decoding"
+    return f"UAG is slower: {times(speedup)} the speed of the fastest plain decoding"

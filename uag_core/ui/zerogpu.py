@@ -165,7 +165,7 @@ class ZeroPair:
     def __init__(
         self,
         target: str,
-        assistant: str | None,
+        assistant: str,
         *,
         dtype: str = "auto",
         device: str = "auto",
@@ -175,8 +175,7 @@ class ZeroPair:
         from uag_core.models.memory import model_bytes
 
         # Loaded here and not used: the worker is forked from this process and finds them.
-        names = [name for name in (target, assistant) if name is not None]
-        self._models = [registry.get(name, dtype, device, progress) for name in names]
+        self._models = [registry.get(name, dtype, device, progress) for name in (target, assistant)]
         self._job: Plain = {
             "target": target,
             "assistant": assistant,
