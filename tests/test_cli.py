@@ -240,14 +240,6 @@ def test_json_is_ascii_where_the_stream_is(pair, monkeypatch) -> None:
     assert json.loads(raw.getvalue())["notices"] == ["na\xefve \U0001f999"]
 
 
-@pytest.mark.parametrize("method", ["lookup", "uag+lookup"])
-def test_unbuilt_methods_are_refused_before_anything_loads(run, pair, method) -> None:
-    status, out, err = run("compare", "--prompt", "x", "--method", method)
-    assert (status, out) == (2, "")
-    assert "not in this version" in err
-    assert not hasattr(pair, "made")
-
-
 def test_slowdowns_and_differences_are_said(run, pair) -> None:
     pair.document = make_document(
         decode_speedup=0.8,
@@ -308,8 +300,13 @@ def test_control_characters_do_not_reach_the_terminal(run, pair) -> None:
         ["compare", "--prompt", "\udc80"],
         ["compare", "--prompt", "x", "--stop", "\udc80"],
         ["compare", "--prompt", "x", "--temp", "1"],
-        ["bench"],
-        ["bench", "--prompts", "f.jsonl", "--methods", "a,b", "--repeats", "2", "--json"],
+        ["bench", "--prompts", "missing.jsonl"],
+        ["bench", "--methods", "uag,magic"],
+        ["bench", "--repeats", "0"],
+        ["bench", "--limit", "0"],
+        ["bench", "--num-assistant-tokens", "1,x"],
+        ["bench", "--temperature", "nan"],
+        ["bench", "--out", "."],
         ["inspect", "--target", "x"],
         ["models", "--json"],
     ],
@@ -321,6 +318,17 @@ def test_wrong_usage_is_one_line_and_status_2(run, pair, argv: list[str]) -> Non
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert not hasattr(pair, "made")
+
+
+def test_lookup_loads_no_assistant(run, pair) -> None:
+    argv = shlex.split("compare --prompt x --method lookup --prompt-lookup-num-tokens 6")
+    assert run(*argv, "--max-matching-ngram-size", "3")[0] == 0
+    assert pair.made["assistant"] is None
+    assert pair.asked["assistant"] == AssistantConfig(
+        method="lookup", prompt_lookup_num_tokens=6, max_matching_ngram_size=3
+    )
+    run("compare", "--prompt", "x", "--method", "uag+lookup", "--assistant", "o/a")
+    assert pair.made["assistant"] == "o/a"
 
 
 def test_help_is_status_0(run) -> None:
@@ -336,7 +344,7 @@ def test_help_is_status_0(run) -> None:
     [
         (ModelNotFoundError("There is no model x."), 2),
         (GatedModelError("x is gated."), 2),
-        (NotBuiltError("The method lookup is not in this version."), 2),
+        (NotBuiltError("The command models is not in this version."), 2),
         (NetworkError("no network"), 1),
         (OutOfMemoryError("too big"), 1),
         (ValueError("inside\nof a library"), 1),

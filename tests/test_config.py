@@ -12,24 +12,26 @@ from hypothesis import strategies as st
 from transformers import GenerationConfig
 
 from uag_core.config import (
-    BUILT_METHODS,
     MAX_CANDIDATES,
     METHODS,
     SCHEDULES,
     AssistantConfig,
     GenerationSettings,
 )
-from uag_core.errors import InputError, NotBuiltError
+from uag_core.errors import InputError
 
 configs = st.builds(
     AssistantConfig,
     assistant=st.none() | st.sampled_from(["embedded/assistant", "owner/name@main"]),
-    method=st.sampled_from(BUILT_METHODS),
+    method=st.sampled_from(METHODS),
     num_assistant_tokens=st.none() | st.integers(1, MAX_CANDIDATES),
     num_assistant_tokens_schedule=st.sampled_from(SCHEDULES),
     assistant_confidence_threshold=st.none() | st.floats(0, 1),
     target_lookbehind=st.integers(0, 4096),
     assistant_lookbehind=st.integers(0, 4096),
+    prompt_lookup_num_tokens=st.none() | st.integers(1, MAX_CANDIDATES),
+    max_matching_ngram_size=st.none() | st.integers(2, MAX_CANDIDATES),
+    min_matching_ngram_size=st.integers(1, 2),
     width=st.none() | st.integers(2, MAX_CANDIDATES + 1),
     fallback=st.booleans(),
 )
@@ -224,11 +226,28 @@ def test_settings_and_events_are_light() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS if m not in BUILT_METHODS])
-def test_a_method_that_does_not_exist_yet_is_refused_as_such(method: str) -> None:
-    with pytest.raises(NotBuiltError, match="not in this version") as caught:
-        AssistantConfig(method=method)
-    assert caught.value.exit_status == 2
+def test_the_lookup_fields_of_transformers_switch_lookup_on() -> None:
+    from transformers import GenerationConfig
+
+    given = GenerationConfig(prompt_lookup_num_tokens=7, max_matching_ngram_size=3)
+    config = AssistantConfig.from_generation_config(given)
+    assert config == AssistantConfig(
+        method="lookup", prompt_lookup_num_tokens=7, max_matching_ngram_size=3
+    )
+    assert config.to_generation_config().prompt_lookup_num_tokens == 7
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"prompt_lookup_num_tokens": 0},
+        {"max_matching_ngram_size": 0},
+        {"min_matching_ngram_size": 3, "max_matching_ngram_size": 2},
+    ],
+)
+def test_impossible_lookups_are_refused(changes) -> None:
+    with pytest.raises(InputError, match=r"matching_ngram_size|prompt_lookup_num_tokens"):
+        AssistantConfig(method="lookup", **changes)
 
 
 @pytest.mark.parametrize(

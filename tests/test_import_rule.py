@@ -15,12 +15,12 @@ PACKAGE = ROOT / "uag_core"
 
 # A module may import from its own layer's row and from the rows above it.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("events", "config", "errors", "validation"),
+    ("events", "config", "generation_settings", "errors", "validation"),
     ("tokenization", "metrics", "serialization"),
     ("models", "decoding"),
     ("benchmark", "runs"),
-    ("pair",),
-    ("recipe", "cli", "cli_text", "ui"),
+    ("pair", "result"),
+    ("recipe", "cli", "bench_text", "cli_bench", "cli_text", "ui"),
     ("app",),
 )
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+from uag_core import cli_bench
 from uag_core.cli_text import TextReport, printable
 from uag_core.config import (
     DEFAULT_ASSISTANT,
@@ -34,7 +35,6 @@ INTERRUPTED = 130
 DEBUG_VARIABLE = "UAG_DEBUG"
 
 _LATER = {
-    "bench": "measure a pair over a set of prompts",
     "inspect": "report how two tokenizers fit together",
     "models": "find models on the Hub",
 }
@@ -61,6 +61,12 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     _add_compare_flags(compare)
+    bench = commands.add_parser(
+        "bench",
+        help="measure a pair over a set of prompts, against plain decoding and transformers",
+        allow_abbrev=False,
+    )
+    cli_bench.add_flags(bench)
     for name, what in _LATER.items():
         commands.add_parser(name, help=f"{what} (not in this version)", allow_abbrev=False)
     return parser
@@ -75,7 +81,13 @@ def _add_compare_flags(parser: argparse.ArgumentParser) -> None:
     prompt.add_argument("--prompt-file", metavar="FILE", help="read it from FILE; - is stdin")
     add("--system", metavar="TEXT", help="a system message, for chat templates that take one")
     add("--raw", action="store_true", help="the prompt as plain text, without a chat template")
-    add("--method", choices=METHODS, default="uag", help="default: %(default)s")
+    add(
+        "--method",
+        choices=METHODS,
+        default="uag",
+        help="what drafts: the assistant, the text so far (no assistant is loaded), or both; "
+        "default: %(default)s",
+    )
     add("--dtype", choices=DTYPES, default="auto", help="default: %(default)s")
     add("--device", default="auto", metavar="auto|cpu|cuda[:n]", help="default: %(default)s")
     add(
@@ -95,6 +107,8 @@ def _add_compare_flags(parser: argparse.ArgumentParser) -> None:
     add("--stop", action="append", default=[], metavar="TEXT", help="may be given several times")
     add("--num-assistant-tokens", type=int, metavar="N", help="absent: as many as pay")
     add("--assistant-confidence-threshold", type=float, metavar="X")
+    add("--prompt-lookup-num-tokens", type=int, metavar="N", help="absent: as many as pay")
+    add("--max-matching-ngram-size", type=int, metavar="N", help="absent: as long as it matches")
     add("--target-lookbehind", type=int, default=10, metavar="N", help="default: %(default)s")
     add("--assistant-lookbehind", type=int, default=10, metavar="N", help="default: %(default)s")
     add("--repeats", type=int, default=1, metavar="N", help="runs to take medians of; default 1")
@@ -150,10 +164,12 @@ def _complain(line: str) -> None:
 def _run(argv: Sequence[str] | None, make_pair: Callable[..., Any] | None) -> int:
     parser = build_parser()
     args, unknown = parser.parse_known_args(argv)
-    if args.command != "compare":
+    if args.command in _LATER:
         raise NotBuiltError(f"The command {args.command} is not in this version.")
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if args.command == "bench":
+        return cli_bench.run(args, make_pair or _model_pair, _Progress(sys.stderr))
     return _compare(args, make_pair)
 
 
@@ -166,7 +182,7 @@ def _compare(args: argparse.Namespace, make_pair: Callable[..., Any] | None) -> 
         progress = _Progress(sys.stderr)
         pair = (make_pair or _model_pair)(
             target=args.target,
-            assistant=args.assistant,
+            assistant=assistant.assistant,
             dtype=args.dtype,
             device=args.device,
             progress=progress,
@@ -221,10 +237,12 @@ def _settings(args: argparse.Namespace) -> tuple[GenerationSettings, AssistantCo
         seed=args.seed,
     )
     assistant = AssistantConfig(
-        assistant=args.assistant,
+        assistant=None if args.method == "lookup" else args.assistant,
         method=args.method,
         num_assistant_tokens=args.num_assistant_tokens,
         assistant_confidence_threshold=args.assistant_confidence_threshold,
+        prompt_lookup_num_tokens=args.prompt_lookup_num_tokens,
+        max_matching_ngram_size=args.max_matching_ngram_size,
         target_lookbehind=args.target_lookbehind,
         assistant_lookbehind=args.assistant_lookbehind,
     )

@@ -21,6 +21,8 @@ _NAMES = {
     "baseline": "plain",
     "baseline_unpadded": "plain, unpadded",
     "uag": "UAG",
+    "lookup": "prompt lookup",
+    "uag+lookup": "UAG + lookup",
     "transformers": "transformers",
     "transformers_uag": "transformers UAG",
     "transformers_lookup": "transformers lookup",

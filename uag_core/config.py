@@ -7,189 +7,25 @@ Knows nothing of torch or transformers at import time; the two conversions to an
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from uag_core.errors import InputError, NotBuiltError
+from uag_core.errors import InputError
+from uag_core.generation_settings import DEFAULT_MAX_NEW_TOKENS, GenerationSettings
 from uag_core.validation import assign, number
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
+__all__ = ["DEFAULT_MAX_NEW_TOKENS", "AssistantConfig", "GenerationSettings"]  # and the constants
+
 METHODS = ("uag", "lookup", "uag+lookup")
-BUILT_METHODS = ("uag",)
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 REFERENCES = ("transformers", "transformers_uag", "transformers_lookup")
 SCHEDULES = ("auto", "constant", "heuristic", "heuristic_transient")
 DEFAULT_TARGET = "embedded/target"
 DEFAULT_ASSISTANT = "embedded/assistant"
-DEFAULT_MAX_NEW_TOKENS = 128
 MAX_CANDIDATES = 64
-_LEAST_TEMPERATURE = 1e-4  # below, half of all logits overflow and nothing is left to sample
-_HF_TOP_K = 50  # what transformers' generate takes when it samples and nothing is said
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationSettings:
-    """How the target decodes. `None` or 0 for `temperature` means greedy.
-
-    `top_k` 0, `top_p` 1, `min_p` 0, `repetition_penalty` 1 and `no_repeat_ngram_size` 0 (or
-    `None`) each mean "off". Raises `InputError` on values no decoder could use.
-    """
-
-    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-    no_repeat_ngram_size: int | None = None
-    stop: tuple[str, ...] = ()
-    seed: int | None = None
-    eos_token_ids: tuple[int, ...] | None = None  # None: the target's own
-
-    def __post_init__(self) -> None:
-        inf = math.inf
-        assign(
-            self,
-            "max_new_tokens",
-            number("max_new_tokens", self.max_new_tokens, low=0, high=inf, integer=True),
-        )
-        checks: tuple[tuple[str, float, float, bool], ...] = (
-            ("temperature", 0.0, inf, False),
-            ("top_k", 0, inf, True),
-            ("top_p", 0.0, 1.0, False),
-            ("min_p", 0.0, 1.0, False),
-            ("no_repeat_ngram_size", 0, inf, True),
-            ("seed", 0, 2**63 - 1, True),
-        )
-        for name, low, high, integer in checks:
-            value = getattr(self, name)
-            if value is not None:
-                assign(self, name, number(name, value, low=low, high=high, integer=integer))
-        if self.temperature and self.temperature < _LEAST_TEMPERATURE:
-            raise InputError(
-                f"temperature must be 0 (greedy) or at least {_LEAST_TEMPERATURE:g}, "
-                f"not {self.temperature!r}."
-            )
-        if self.top_p == 0.0:
-            raise InputError("top_p must be above 0, not 0.")
-        if self.repetition_penalty is not None:
-            value = number("repetition_penalty", self.repetition_penalty, low=0.01, high=100.0)
-            assign(self, "repetition_penalty", value)
-        if self.stop is not None and not isinstance(self.stop, (str, tuple, list)):
-            raise InputError("stop must be strings.")
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        if not all(isinstance(item, str) for item in stop):
-            raise InputError("stop must be strings.")
-        assign(self, "stop", tuple(item for item in stop if item))
-        if self.eos_token_ids is not None:
-            if not all(isinstance(i, int) for i in self.eos_token_ids):
-                raise InputError("eos_token_ids must be whole numbers.")
-            assign(self, "eos_token_ids", tuple(self.eos_token_ids))
-
-    @property
-    def do_sample(self) -> bool:
-        return bool(self.temperature)
-
-    @property
-    def uses_processors(self) -> bool:
-        """Whether logits pass through any processor before a token is chosen."""
-        return bool(
-            self.do_sample
-            or (self.repetition_penalty not in (None, 1.0))
-            or self.no_repeat_ngram_size
-        )
-
-    def with_seed(self, seed: int | None) -> GenerationSettings:
-        return replace(self, seed=seed)
-
-    def to_dict(self) -> dict[str, Any]:
-        data = asdict(self)
-        data["stop"] = list(self.stop)
-        if self.eos_token_ids is not None:
-            data["eos_token_ids"] = list(self.eos_token_ids)
-        return data
-
-    @classmethod
-    def from_generation_config(
-        cls, config: GenerationConfig, *, seed: int | None = None
-    ) -> GenerationSettings:
-        """The part of a transformers `GenerationConfig` that this engine follows.
-
-        Raises `InputError` for what it cannot do: beams, several return sequences, no cache.
-        """
-        if (getattr(config, "num_beams", None) or 1) > 1:
-            raise InputError("num_beams must be 1: assisted generation follows a single sequence.")
-        if (getattr(config, "num_return_sequences", None) or 1) > 1:
-            raise InputError("num_return_sequences must be 1; call once per sequence instead.")
-        if getattr(config, "use_cache", None) is False:
-            raise InputError("use_cache=False cannot be used: verification needs the KV cache.")
-        for name in _UNSUPPORTED:
-            if getattr(config, name, None):
-                raise InputError(f"{name} is not supported; leave it out of the configuration.")
-        eos = getattr(config, "eos_token_id", None)
-        eos_ids = None if eos is None else ((eos,) if isinstance(eos, int) else tuple(eos))
-        temperature = None
-        if getattr(config, "do_sample", None):
-            value = getattr(config, "temperature", None)
-            temperature = 1.0 if value is None else value
-        stop = getattr(config, "stop_strings", None) or ()
-        limit = getattr(config, "max_new_tokens", None)
-        return cls(
-            max_new_tokens=DEFAULT_MAX_NEW_TOKENS if limit is None else limit,
-            temperature=temperature,
-            top_k=(
-                (_HF_TOP_K if getattr(config, "top_k", None) is None else config.top_k)
-                if temperature
-                else None
-            ),
-            top_p=getattr(config, "top_p", None) if temperature else None,
-            min_p=getattr(config, "min_p", None) if temperature else None,
-            repetition_penalty=getattr(config, "repetition_penalty", None),
-            no_repeat_ngram_size=getattr(config, "no_repeat_ngram_size", None),
-            stop=(stop,) if isinstance(stop, str) else tuple(stop),
-            seed=seed,
-            eos_token_ids=eos_ids,
-        )
-
-    def to_generation_config(self) -> GenerationConfig:
-        """A `GenerationConfig` that makes `transformers.generate` decode the same way."""
-        from transformers import GenerationConfig
-
-        return GenerationConfig(**self.generation_kwargs())
-
-    def generation_kwargs(self) -> dict[str, Any]:
-        """The same settings as keyword arguments of `GenerationConfig`."""
-        values: dict[str, Any] = {
-            "max_new_tokens": self.max_new_tokens,
-            "do_sample": self.do_sample,
-            "repetition_penalty": self.repetition_penalty,
-            "no_repeat_ngram_size": self.no_repeat_ngram_size,
-            "stop_strings": list(self.stop) or None,
-        }
-        if self.do_sample:
-            values.update(
-                temperature=self.temperature,
-                top_k=self.top_k or 0,
-                top_p=1.0 if self.top_p is None else self.top_p,
-                min_p=self.min_p,
-            )
-        if self.eos_token_ids is not None:
-            values["eos_token_id"] = list(self.eos_token_ids)
-        return {key: value for key, value in values.items() if value is not None}
-
-
-# Fields of GenerationConfig that would change the result and that this engine does not follow.
-# fmt: off
-_UNSUPPORTED = (
-    "min_new_tokens", "min_length", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
-    "sequence_bias", "forced_bos_token_id", "forced_eos_token_id", "encoder_repetition_penalty",
-    "penalty_alpha", "exponential_decay_length_penalty", "watermarking_config", "guidance_scale",
-    "typical_p", "epsilon_cutoff",
-)
-# fmt: on
 # Fields whose names transformers' GenerationConfig already has at its top level.
 _STANDARD_FIELDS = (
     "num_assistant_tokens",
@@ -197,6 +33,8 @@ _STANDARD_FIELDS = (
     "assistant_confidence_threshold",
     "assistant_lookbehind",
     "target_lookbehind",
+    "prompt_lookup_num_tokens",
+    "max_matching_ngram_size",
 )
 
 
@@ -207,6 +45,10 @@ class AssistantConfig:
     `num_assistant_tokens` None lets the engine choose; a number keeps the meaning it has in
     `GenerationConfig`: that many draft tokens a round, as the schedule says. `schedule` "auto"
     drafts while it pays. `assistant_confidence_threshold` (0 to 1) ends a draft early.
+    `method` is "uag" (the assistant), "lookup" (prompt lookup, no assistant) or "uag+lookup".
+    `prompt_lookup_num_tokens` None lets a lookup propose as many candidates as pay; a number keeps
+    transformers' meaning. A match has `min_matching_ngram_size` to `max_matching_ngram_size`
+    tokens (None: as long as it is).
     `width` fixes W, the positions of a padded target forward (candidates + 1).
     `fallback` lets the engine decode plainly while drafting does not pay.
     """
@@ -218,14 +60,15 @@ class AssistantConfig:
     assistant_confidence_threshold: float | None = None
     target_lookbehind: int = 10
     assistant_lookbehind: int = 10
+    prompt_lookup_num_tokens: int | None = None
+    max_matching_ngram_size: int | None = None
+    min_matching_ngram_size: int = 1
     width: int | None = None
     fallback: bool = True
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InputError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}.")
-        if self.method not in BUILT_METHODS:
-            raise NotBuiltError(f"The method {self.method!r} is not in this version.", "Use uag.")
         if self.num_assistant_tokens_schedule not in SCHEDULES:
             raise InputError(
                 f"num_assistant_tokens_schedule must be one of {', '.join(SCHEDULES)}, "
@@ -251,9 +94,24 @@ class AssistantConfig:
         for name in ("target_lookbehind", "assistant_lookbehind"):
             value = number(name, getattr(self, name), low=0, high=4096, integer=True)
             assign(self, name, value)
+        lookups = ("prompt_lookup_num_tokens", "max_matching_ngram_size", "min_matching_ngram_size")
+        for name in lookups:
+            value = getattr(self, name)
+            if value is not None:
+                assign(self, name, number(name, value, low=1, high=MAX_CANDIDATES, integer=True))
+        if self.min_matching_ngram_size > (self.max_matching_ngram_size or MAX_CANDIDATES):
+            raise InputError("min_matching_ngram_size must not exceed max_matching_ngram_size.")
         if self.width is not None:
             value = number("width", self.width, low=2, high=MAX_CANDIDATES + 1, integer=True)
             assign(self, "width", value)
+
+    @property
+    def uses_assistant(self) -> bool:
+        return self.method != "lookup"
+
+    @property
+    def uses_lookup(self) -> bool:
+        return self.method != "uag"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -306,6 +164,8 @@ class AssistantConfig:
             # A configuration of transformers itself: its fields keep their meaning.
             plain = {name: getattr(config, name, None) for name in _STANDARD_FIELDS}
             plain = {name: value for name, value in plain.items() if value is not None}
+            if "prompt_lookup_num_tokens" in plain:  # it switches prompt lookup on there as well
+                plain["method"] = "lookup"
             return cls.from_dict(plain) if plain else None
         data = {key: value for key, value in rest.items() if key != "auto"}
         automatic = set(rest.get("auto", ()))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Protocol
 
 from uag_core import metrics
 from uag_core.benchmark.compare import CompareDone, CompareStep, Comparison, compare
+from uag_core.benchmark.plan import Plan
+from uag_core.benchmark.runner import BenchJob, BenchStep, Row, bench
 from uag_core.config import (
     DEFAULT_ASSISTANT,
     DEFAULT_TARGET,
@@ -21,10 +23,11 @@ from uag_core.config import (
     GenerationSettings,
 )
 from uag_core.decoding.engines import Engines
-from uag_core.errors import InputError, RunCancelled, RunError, UAGError
+from uag_core.errors import InputError, RunCancelled, UAGError
 from uag_core.events import Event, Finished
 from uag_core.models import memory, registry
 from uag_core.models.handle import LanguageModel
+from uag_core.result import Result, shown
 
 
 class Flag(Protocol):
@@ -33,30 +36,12 @@ class Flag(Protocol):
     def is_set(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What one generation gave.
-
-    `metrics` holds the counts, rates and times of `compare --json`'s "assisted"; `events` is the
-    whole stream.
-    """
-
-    text: str
-    token_ids: tuple[int, ...]
-    finish_reason: str
-    exact: bool
-    seed: int | None
-    metrics: dict[str, Any]
-    notices: tuple[str, ...]
-    events: tuple[Event, ...]
-
-
 class ModelPair:
     """A target language model and an assistant, tokenizers alike or not.
 
     Args:
         target, assistant: names as in `uag_core.models.references` (a Hub id, a local folder, an
-            embedded one). `assistant` None allows plain decoding only.
+            embedded one). `assistant` None allows plain decoding and prompt lookup only.
         dtype: "auto", "float32", "bfloat16" or "float16".
         device: "auto", "cpu" or "cuda[:n]".
         progress: called with one line of text whenever loading has something to say.
@@ -176,7 +161,8 @@ class ModelPair:
         with self._run(cancelled):
             really, width, notices = self._engines.exactness(exact, config)
             text = type(text)(text.target_ids, text.assistant_ids, (*text.notices, *notices))
-            if engine in ("baseline", "baseline_unpadded") or self.assistant is None:
+            alone = self.assistant is None and config.uses_assistant
+            if engine in ("baseline", "baseline_unpadded") or alone:
                 name = engine or "baseline"
                 yield from self._engines.plain(
                     text,
@@ -230,11 +216,14 @@ class ModelPair:
 
         `waiting(n)` is called while n runs are ahead of this one. Closing the iterator cancels:
         caches are freed and the lock is released. Raises `InputError` before anything runs when
-        the pair has no assistant to compare with.
+        the method needs an assistant and the pair has none.
         """
         settings, config = self._settings(generation_config, assistant_config, seed)
-        if self.assistant is None:
-            raise InputError("A comparison needs an assistant.", "Name one.")
+        if self.assistant is None and config.uses_assistant:
+            raise InputError(
+                f"The method {config.method} needs an assistant.",
+                "Name one, or take the method lookup.",
+            )
         cancelled = _cancelled(cancel)
         text = self._engines.prompt(prompt, raw=raw, system=system)
         job = Comparison(
@@ -250,6 +239,24 @@ class ModelPair:
         )
         with self._run(cancelled, waiting):
             yield from compare(job)
+
+    def bench_stream(
+        self,
+        plan: Plan,
+        *,
+        resume: Callable[[dict[str, Any]], Sequence[Row]] | None = None,
+        cancel: Flag | None = None,
+        waiting: Callable[[int], None] | None = None,
+    ) -> Iterator[BenchStep]:
+        """Measure a plan: `BenchProgress` and `BenchRows`, and at last one `BenchDone`.
+
+        `resume(header)` is told what is about to be measured and returns the rows that are known
+        from before. Closing the iterator cancels; `waiting` as in `compare_stream`.
+        """
+        cancelled = _cancelled(cancel)
+        job = BenchJob(self._engines, plan, cancelled)
+        with self._run(cancelled, waiting):
+            yield from bench(job, resume)
 
     def _settings(
         self, generation_config: Any, assistant_config: AssistantConfig | None, seed: int | None
@@ -269,10 +276,9 @@ class ModelPair:
         elif not settings.do_sample and settings.seed is not None:
             settings = settings.with_seed(None)
         config = config or AssistantConfig()
-        if self.assistant is not None and config.assistant != self.assistant.ref:
-            config = AssistantConfig.from_dict(
-                {**config.to_dict(), "assistant": self.assistant.ref}
-            )
+        used = self.assistant.ref if self.assistant is not None and config.uses_assistant else None
+        if config.assistant != used:
+            config = replace(config, assistant=used)
         return settings, config
 
     @contextmanager
@@ -289,7 +295,7 @@ class ModelPair:
             except UAGError:
                 raise
             except Exception as error:  # noqa: BLE001 - models raise anything at all
-                problem = _shown(error, self.target.device)
+                problem = shown(error, self.target.device)
                 cause = error.with_traceback(None)
             finally:
                 registry.run_lock.release()
@@ -297,14 +303,6 @@ class ModelPair:
             # The frames of the failed run (and the tensors in them) are gone by now.
             memory.release_unused()
             raise problem from cause
-
-
-def _shown(error: Exception, device: str) -> UAGError:
-    if memory.is_out_of_memory(error):
-        return memory.out_of_memory("the run", device)
-    line = str(error).strip().splitlines()
-    reason = line[0] if line else type(error).__name__
-    return RunError(f"The run failed: {type(error).__name__}: {reason[:300]}")
 
 
 def _cancelled(cancel: Flag | None) -> Callable[[], bool]:

@@ -176,7 +176,8 @@ class FakePair:
                 if cancel.is_set():
                     yield CompareDone(self._cancelled(texts, method), runs)
                     return
-        yield CompareDone(self._document(count, "".join(pieces)), runs)
+        document = self._document(count, "".join(pieces))
+        yield CompareDone({**document, "method": method}, runs)
 
     def _engine(
         self, engine: str, repeat: int, pieces: list[str], step_s: float, cancel: threading.Event

@@ -73,6 +73,14 @@ def test_not_streamed_gives_the_last_item(client) -> None:
     assert answer["result"]["assisted"]["num_new_tokens"] == 8
 
 
+@pytest.mark.parametrize("method", ["lookup", "uag+lookup"])
+def test_every_method_is_open_to_clients(client, method: str) -> None:
+    answer = client.predict(
+        "Hi", target="fake/fast", method=method, max_new_tokens=4, api_name="/compare"
+    )
+    assert answer["result"]["method"] == method
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

@@ -75,6 +75,28 @@ def test_run_streams_and_ends_with_results(handlers) -> None:
     assert len(handlers.flags) == 0
 
 
+def test_a_lookup_needs_no_assistant_and_is_called_by_its_name(handlers) -> None:
+    made = []
+
+    def make_pair(*models, **options):
+        made.append(models)
+        return FakePair(*models, **options)
+
+    handlers.make_pair = make_pair
+    data = form(handlers, method="lookup", assistant="")
+    assert handlers.tab.ticket in handlers.begin(data)
+    last = list(handlers.run(data, SESSION))[-1]
+    assert made == [("fake/fast", None)]
+    assert "Prompt lookup wrote exactly" in last[summary(handlers)]
+    assert "Prompt lookup" in last[handlers.tab.assisted]
+
+
+def test_the_other_methods_need_one(handlers) -> None:
+    for method in ("uag", "uag+lookup"):
+        data = form(handlers, method=method, assistant="")
+        assert "assistant is empty" in handlers.begin(data)[handlers.tab.error]
+
+
 @pytest.mark.parametrize(
     ("target", "line"),
     [("fake/unknown", "no model named"), ("fake/fails", "failed inside the engine (ValueError)")],

@@ -56,6 +56,16 @@ def test_run_shows_texts_verdict_numbers_and_chart(open_page) -> None:
     assert download.value.suggested_filename == "uag-compare.json"
 
 
+def test_the_method_is_chosen_by_name(open_page) -> None:
+    page = open_page()
+    page.click("#method input")
+    page.click("text=Prompt lookup (no assistant)")
+    ask(page, "fake/fast")
+    page.wait_for_selector(DONE)
+    assert "Prompt lookup" in page.inner_text("#assisted h3")
+    assert "Prompt lookup wrote exactly" in page.inner_text("#summary")
+
+
 def test_stop_then_run_again(open_page) -> None:
     page = open_page()
     ask(page, "fake/long", tokens="600")

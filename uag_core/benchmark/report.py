@@ -38,6 +38,8 @@ class Comparison:
             raise InputError(
                 f"Unknown reference engine {unknown[0]!r}.", f"Known: {', '.join(REFERENCES)}."
             )
+        if "transformers_uag" in self.references and self.engines.assistant is None:
+            raise InputError("transformers_uag needs an assistant.", "Name one or leave it out.")
         if not 1 <= self.repeats <= 100:
             raise InputError(f"repeats must be between 1 and 100, not {self.repeats}.")
 
@@ -51,6 +53,7 @@ def build(
 ) -> dict[str, Any]:
     """The `compare --json` object of the contract."""
     engines, method = job.engines, job.config.method
+    helper = engines.assistant if job.config.uses_assistant else None
     baseline_run = metrics.median_run(runs["baseline"])
     assisted_run = metrics.median_run(runs[method])
     baseline = metrics.timing(baseline_run) if baseline_run else None
@@ -70,9 +73,9 @@ def build(
     document = {
         "schema_version": SCHEMA_VERSION,
         "target": engines.target.describe(),
-        "assistant": engines.assistant.describe() if engines.assistant else None,
+        "assistant": helper.describe() if helper else None,
         "method": method,
-        "path": engines.path,
+        "path": engines.path if helper else "ids",
         "exact": exact,
         "seed": job.settings.seed,
         "settings": {
@@ -86,7 +89,9 @@ def build(
         "prompt": {
             "num_prompt_tokens_target": len(job.prompt.target_ids),
             "num_prompt_tokens_assistant": (
-                None if job.prompt.assistant_ids is None else len(job.prompt.assistant_ids)
+                None
+                if helper is None or job.prompt.assistant_ids is None
+                else len(job.prompt.assistant_ids)
             ),
         },
         "baseline": baseline,
@@ -119,15 +124,17 @@ def _predicted(
     job: Comparison, width: int | None, run: list[Event] | None, tpot: float | None
 ) -> float | None:
     """The speedup that the pair's cost profile predicts for this run's acceptance."""
-    if run is None or not tpot or job.cancelled() or not job.engines.can_draft():
+    method = job.config.method
+    if run is None or not tpot or job.cancelled() or not job.engines.can_draft(method):
         return None
-    profile = job.engines.profile(width, job.cancelled)
+    profile = job.engines.profile(width, job.cancelled, method=method)
     data = metrics.summarize(run)
-    if not data["num_rounds"] or profile is None or profile.draft_step_s is None:
+    if not data["num_rounds"] or profile is None:
         return None
     drafted = data["num_draft_tokens"] / data["num_rounds"]
     host = (data["other_s"] + data["reencode_s"]) / data["num_rounds"]
-    cost = (profile.verify_s + drafted * profile.draft_step_s) / profile.plain_step_s + host / tpot
+    draft_s = drafted * (profile.draft_step_s or 0.0)
+    cost = (profile.verify_s + draft_s) / profile.plain_step_s + host / tpot
     return metrics.ratio(data["tokens_per_round"], cost)
 
 

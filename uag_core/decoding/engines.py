@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from uag_core.config import MAX_CANDIDATES, AssistantConfig, GenerationSettings
+from uag_core.decoding import lookup
 from uag_core.decoding import profile as profiles
-from uag_core.decoding.bridges import Bridge, IdBridge, TextBridge
+from uag_core.decoding.drafting import candidate_cost, maker
 from uag_core.decoding.job import Job, Shapes
 from uag_core.decoding.loop import decode
 from uag_core.decoding.pacing import Pacer
 from uag_core.decoding.prompts import assistant_prompt_ids, target_prompt_ids
-from uag_core.decoding.proposers import AssistantProposer, Proposer
+from uag_core.decoding.proposers import Proposer
 from uag_core.errors import InputError
 from uag_core.events import Event
 from uag_core.models.handle import LanguageModel
@@ -72,8 +73,10 @@ class Engines:
                 )
         return tuple(found)
 
-    def can_draft(self) -> bool:
-        """Whether the assistant may propose at all."""
+    def can_draft(self, method: str = "uag") -> bool:
+        """Whether the proposer of `method` may propose at all."""
+        if method == "lookup":
+            return not self.target.is_stateful
         return (
             self.assistant is not None
             and not self.assistant.is_stateful
@@ -123,21 +126,29 @@ class Engines:
         """W: candidates of a round plus one."""
         if config.width is not None:
             return max(MIN_WIDTH, config.width)
-        if config.num_assistant_tokens is not None:
+        wanted = 0
+        if config.num_assistant_tokens is not None and config.uses_assistant:
             # A heuristic schedule starts there and may grow to twice as many.
             grows = config.num_assistant_tokens_schedule.startswith("heuristic")
-            most = min(MAX_CANDIDATES, config.num_assistant_tokens * (2 if grows else 1))
-            return max(MIN_WIDTH, most + 1)
+            wanted = config.num_assistant_tokens * (2 if grows else 1)
+        if config.prompt_lookup_num_tokens is not None and config.uses_lookup:
+            wanted = max(wanted, config.prompt_lookup_num_tokens)
+        if wanted:
+            return max(MIN_WIDTH, min(MAX_CANDIDATES, wanted) + 1)
         return DEFAULT_WIDTH
 
     def profile(
-        self, width: int | None, cancelled: Callable[[], bool] = lambda: False
+        self,
+        width: int | None,
+        cancelled: Callable[[], bool] = lambda: False,
+        *,
+        method: str = "uag",
     ) -> profiles.CostProfile | None:
         """The pair's cost profile for verifications of this shape, measured once.
 
         None when `cancelled()` became true while it was measured.
         """
-        helper = self.assistant if self.can_draft() else None
+        helper = self.assistant if method != "lookup" and self.can_draft() else None
         known = self.target.measured
         key = ("profile", width, tuple(helper.describe().values()) if helper else None)
         if key not in known:
@@ -189,44 +200,34 @@ class Engines:
         job.cancelled = cancelled
         job.logits_processor = logits_processor
         job.notices = (*self.notices, *prompt.notices)
-        if make_proposer is None and self.can_draft():
-            make_proposer = self._proposer_maker(prompt, config, job)
-        if make_proposer is None:
-            if self.assistant is None:
-                raise InputError("Assisted decoding needs an assistant.", "Name one.")
+        if make_proposer is None and config.uses_assistant and self.assistant is None:
+            raise InputError(f"The method {config.method} needs an assistant.", "Name one.")
+        if make_proposer is None and not self.can_draft(config.method):
             return decode(job)
-        profile = self.profile(width, cancelled) if settings.max_new_tokens else None
+        profile = None
+        if settings.max_new_tokens:
+            profile = self.profile(width, cancelled, method=config.method)
         pacer = Pacer(
             config,
-            max_candidates=job.shapes.max_candidates,
+            max_candidates=min(job.shapes.max_candidates, self.width(config) - 1),
             plain_step_s=None if profile is None else profile.plain_step_s,
             same_shape=width is not None,
         )
-        return decode(job, make_proposer, pacer)
-
-    def _proposer_maker(
-        self, prompt: Prompt, config: AssistantConfig, job: Job
-    ) -> Callable[[], Proposer]:
-        assistant = self.assistant
-        assistant_ids = prompt.assistant_ids
-        if assistant is None or assistant_ids is None:
-            raise InputError("Assisted decoding needs an assistant.", "Name one.")
-
-        def make() -> Proposer:
-            bridge: Bridge
-            if self.path == "ids":
-                bridge = IdBridge(assistant.codec, assistant_ids)
-            else:
-                bridge = TextBridge(assistant.codec, assistant_ids, config.assistant_lookbehind)
-            return AssistantProposer(
-                assistant,
-                bridge,
-                capacity=len(assistant_ids) + 2 * min(job.settings.max_new_tokens, 512) + 64,
-                target_eos_id=self.target.end_of_turn_id,
-                cancelled=job.cancelled,
+        if make_proposer is None:
+            make_proposer = maker(
+                config,
+                job,
+                assistant=self.assistant,
+                assistant_ids=prompt.assistant_ids,
+                same_tokenizer=self.path == "ids",
+                cost=candidate_cost(
+                    padded=width is not None,
+                    plain_step_s=None if profile is None else profile.plain_step_s,
+                    verify_s=None if profile is None else profile.verify_s,
+                ),
+                plain_step=pacer.plain_step,
             )
-
-        return make
+        return decode(job, make_proposer, pacer)
 
     def _job(
         self,
@@ -240,6 +241,10 @@ class Engines:
         count = len(prompt.target_ids)
         room = self.target.context_length - count
         new = min(settings.max_new_tokens, room)
+        most = (width or self.width(config)) - 1
+        if width is None and config.width is None and config.uses_lookup:
+            most = max(most, lookup.MAX_CANDIDATES)  # as many as pay; nothing has to be padded
+        path = "ids" if engine == "lookup" else self.path
         return Job(
             target=self.target,
             prompt_ids=prompt.target_ids,
@@ -248,14 +253,16 @@ class Engines:
                 width=width,
                 # One length for every run over this prompt: rows must not see it change.
                 cache_length=count + (new + width if width else min(new, _FIRST_ROOM) + 16),
-                max_candidates=(width or self.width(config)) - 1,
+                max_candidates=most,
             ),
             engine=engine,
             exact=exact,
             target_lookbehind=config.target_lookbehind,
             num_prompt_tokens_assistant=(
-                None if prompt.assistant_ids is None else len(prompt.assistant_ids)
+                None
+                if prompt.assistant_ids is None or not config.uses_assistant
+                else len(prompt.assistant_ids)
             ),
-            path=None if engine.startswith("baseline") else self.path,
+            path=None if engine.startswith("baseline") else path,
             notices=prompt.notices,
         )

@@ -19,7 +19,7 @@ import torch
 from uag_core.decoding.caches import CachedModel, synchronize
 from uag_core.decoding.job import Clock, Job, Totals, checked, drafted
 from uag_core.decoding.pacing import Pacer
-from uag_core.decoding.proposers import Proposal, Proposer
+from uag_core.decoding.proposers import LOOKUP, Proposal, Proposer
 from uag_core.decoding.sampling import TokenChooser, top2_gap
 from uag_core.decoding.stopping import StopChecker
 from uag_core.events import (
@@ -175,8 +175,6 @@ class _Loop:
         if self.proposer is None or self.pacer is None or limit <= 0:
             return None
         draft_limit = self.pacer.draft_limit()
-        if draft_limit <= 0:
-            return None
         proposal = self.proposer.propose(self.ledger, limit, draft_limit, self.pacer.decide)
         self.totals.draft += proposal.draft_s
         self.totals.reencode += proposal.reencode_s
@@ -211,7 +209,8 @@ class _Loop:
         self.totals.verify += verify_s
         now = self.clock.now()
         other_s = now - started - verify_s - proposal.draft_s - proposal.reencode_s
-        if self.pacer is not None and reason is None:
+        # A lookup keeps its own record; the pacer's is the assistant's.
+        if self.pacer is not None and reason is None and proposal.source != LOOKUP:
             host_s = other_s + proposal.reencode_s
             if candidates or proposal.draft_ids or proposal.draft_s:
                 self.pacer.observe(

@@ -20,6 +20,8 @@ from uag_core.decoding.sampling import largest, ordered, probabilities, probabil
 from uag_core.models.handle import LanguageModel
 from uag_core.tokenization import TargetLedger
 
+LOOKUP = "lookup"  # the source of proposals that cost no model's time
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -39,7 +41,10 @@ class Proposal:
 
 
 class Proposer(Protocol):
-    """The interface. `draft_limit` and `limit` bound draft tokens and candidates."""
+    """The interface. `limit` bounds the candidates, `draft_limit` what a model drafts for them.
+
+    With a `draft_limit` of 0 no model may be asked in this round.
+    """
 
     name: str
 

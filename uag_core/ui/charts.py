@@ -18,7 +18,7 @@ from uag_core.ui.verdict import Document, pace, speed_sentence, times
 FASTER, SLOWER = "#0e8a7d", "#c4621b"  # told apart by colour-blind readers, on light and dark
 NEUTRAL = "#767a82"
 GRID = "rgba(128,132,140,0.25)"
-TABLE_HEAD = ("Compared with", "Speedup", "UAG is")
+TABLE_HEAD = ("Compared with", "Speedup", "Ours is")
 
 _COMPARISONS = (
     ("decode_speedup", "Fastest plain", "tokens/s after the first token"),

@@ -20,11 +20,10 @@ from uag_core.config import (
     DTYPES,
     REFERENCES,
 )
-from uag_core.ui import results_area, token_html
+from uag_core.ui import methods, results_area, token_html
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 PLAIN_TITLE, PLAIN_SUBTITLE = "Plain decoding", "the target alone, one token per forward"
-UAG_TITLE, UAG_SUBTITLE = "UAG", "the assistant drafts, the target verifies"
 
 # Keeps a growing answer scrolled to its end, unless the reader has scrolled up.
 STICK_TO_END = """
@@ -127,6 +126,13 @@ def _main_settings(inputs: dict[str, Component]) -> None:
         info="the small model that drafts; any tokenizer",
         elem_id="assistant",
     )
+    inputs["method"] = gr.Dropdown(
+        methods.CHOICES,
+        value="uag",
+        label="Method",
+        info="what proposes the tokens that the target verifies",
+        elem_id="method",
+    )
     with gr.Row(elem_classes="uag-tight"):
         inputs["max_new_tokens"] = number_field(
             "New tokens", str(DEFAULT_MAX_NEW_TOKENS), str(DEFAULT_MAX_NEW_TOKENS), "max-new-tokens"
@@ -217,7 +223,7 @@ def _panels() -> tuple[gr.HTML, gr.HTML]:
                 apply_default_css=False,
             ),
             gr.HTML(
-                empty_panel(UAG_TITLE, UAG_SUBTITLE),
+                empty_panel(methods.name("uag"), methods.hint("uag")),
                 js_on_load=STICK_TO_END,
                 elem_id="assisted",
                 min_width=300,

@@ -16,7 +16,7 @@ import gradio as gr
 
 from uag_core.errors import UAGError
 from uag_core.runs.document import RunDocument, build_run
-from uag_core.ui import compare_tab, token_html
+from uag_core.ui import compare_tab, methods, token_html
 from uag_core.ui.compare_tab import CompareTab
 from uag_core.ui.progress import Lane, Progress
 from uag_core.ui.request import (
@@ -152,7 +152,9 @@ class CompareHandlers:
                 compare_tab.PLAIN_TITLE, compare_tab.PLAIN_SUBTITLE, result.get("baseline")
             ),
             tab.assisted: _final_panel(
-                compare_tab.UAG_TITLE, compare_tab.UAG_SUBTITLE, result.get("assisted")
+                methods.name(result.get("method")),
+                methods.hint(result.get("method")),
+                result.get("assisted"),
             ),
             **tab.results.show(run, active),
             **(self.fill_form(run["request"]) if restore else {}),
@@ -221,8 +223,8 @@ class CompareHandlers:
                 over,
             ),
             self.tab.assisted: _panel(
-                compare_tab.UAG_TITLE,
-                compare_tab.UAG_SUBTITLE,
+                methods.name(progress.method),
+                methods.hint(progress.method),
                 progress.assisted,
                 growing is progress.assisted and not over,
                 over,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uag_core.events import Finished, Notice, Started, Verified
+from uag_core.ui import methods
 from uag_core.ui.runner import Loading
 
 PLAIN = "baseline"
@@ -23,7 +24,7 @@ _REFERENCE_NAMES = {
 
 def engine_name(engine: str) -> str:
     """An engine's name as people read it."""
-    names = {PLAIN: "Plain decoding", UNPADDED: "Plain decoding, unpadded", "uag": "UAG"}
+    names = {PLAIN: "Plain decoding", UNPADDED: "Plain decoding, unpadded", **methods.NAMES}
     return names.get(engine) or _REFERENCE_NAMES.get(engine) or engine
 
 

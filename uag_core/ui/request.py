@@ -7,7 +7,7 @@ Turns plain values by name (from the page or from the endpoint) into the setting
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from uag_core.config import (
     DEFAULT_MAX_NEW_TOKENS,
     DEFAULT_TARGET,
     DTYPES,
+    METHODS,
     REFERENCES,
     AssistantConfig,
     GenerationSettings,
@@ -45,7 +46,7 @@ class CompareRequest:
 
     prompt: str
     target: str = DEFAULT_TARGET
-    assistant: str = DEFAULT_ASSISTANT
+    assistant: str | None = DEFAULT_ASSISTANT  # None for the method "lookup", which has none
     settings: GenerationSettings = field(default_factory=GenerationSettings)
     drafting: AssistantConfig = field(default_factory=AssistantConfig)
     raw: bool = False
@@ -64,7 +65,11 @@ class CompareRequest:
                 f"The prompt has {len(self.prompt):,} characters; "
                 f"at most {MAX_PROMPT_CHARACTERS:,} are accepted."
             )
+        if not self.drafting.uses_assistant:
+            object.__setattr__(self, "assistant", None)
         for name in ("target", "assistant", "dtype", "device"):
+            if name == "assistant" and not self.drafting.uses_assistant:
+                continue
             value = getattr(self, name)
             if not isinstance(value, str) or not value.strip():
                 raise InputError(f"{name} is empty: give a name.")
@@ -86,6 +91,23 @@ class CompareRequest:
                 raise InputError(f"references must be among {known}, not {name!r}.")
         if not 1 <= self.repeats <= MAX_REPEATS:
             raise InputError(f"repeats must be between 1 and {MAX_REPEATS}, not {self.repeats!r}.")
+
+    def open(self, pair: Any, *, cancel: Any, waiting: Callable[[int], None]) -> Iterator[Any]:
+        """The stream of the comparison."""
+        stream: Iterator[Any] = pair.compare_stream(
+            self.prompt,
+            self.settings,
+            self.drafting,
+            raw=self.raw,
+            system=self.system,
+            exact=self.exact,
+            seed=self.settings.seed,
+            references=self.references,
+            repeats=self.repeats,
+            cancel=cancel,
+            waiting=waiting,
+        )
+        return stream
 
     def to_dict(self) -> dict[str, Any]:
         """The request part of a run document."""
@@ -117,6 +139,7 @@ def form_values(request: Mapping[str, Any]) -> dict[str, Any]:
         "prompt": request["prompt"],
         "target": request["target"],
         "assistant": request.get("assistant") or DEFAULT_ASSISTANT,
+        "method": request["method"] if request["method"] in METHODS else "uag",
         "system": request.get("system") or "",
         "raw": request["raw"],
         "dtype": request["dtype"] if request["dtype"] in DTYPES else "auto",
@@ -173,6 +196,7 @@ def build_request(values: Mapping[str, Any]) -> CompareRequest:
     settings: dict[str, Any] = {name: values.get(name) for name in SETTING_NAMES}
     if settings["max_new_tokens"] is None:
         settings["max_new_tokens"] = DEFAULT_MAX_NEW_TOKENS
+    method = values.get("method") or "uag"
     drafting: dict[str, Any] = {name: values.get(name) for name in ASSISTANT_NAMES}
     return CompareRequest(
         prompt=values.get("prompt") or "",
@@ -180,8 +204,8 @@ def build_request(values: Mapping[str, Any]) -> CompareRequest:
         assistant=values.get("assistant") or "",
         settings=GenerationSettings(**settings, stop=_strings("stop", values.get("stop"))),
         drafting=AssistantConfig(
-            assistant=values.get("assistant") or None,
-            method=values.get("method") or "uag",
+            assistant=None if method == "lookup" else values.get("assistant") or None,
+            method=method,
             **drafting,
         ),
         raw=values.get("raw", False),

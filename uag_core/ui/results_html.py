@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from uag_core import serialization
+from uag_core.ui import methods
 from uag_core.ui.token_html import text
 from uag_core.ui.verdict import (
     Document,
@@ -68,7 +69,11 @@ def _metrics(document: Document) -> str:
     drafted += f"{assisted.get('num_candidate_tokens') or 0:,} candidates"
     predicted, bound = document.get("predicted_speedup"), document.get("speedup_bound")
     cells = [
-        _metric("UAG", number(assisted.get("tokens_per_second"), 1), "tokens/s"),
+        _metric(
+            methods.name(document.get("method")),
+            number(assisted.get("tokens_per_second"), 1),
+            "tokens/s",
+        ),
         _metric("Plain, same shapes", number(plain.get("tokens_per_second"), 1), "tokens/s"),
         _metric("Plain, fastest", number(unpadded.get("tokens_per_second"), 1), "tokens/s"),
         _metric("Same-shape speedup", times(document.get("decode_speedup_same_shape"))),
@@ -91,7 +96,7 @@ def _metrics(document: Document) -> str:
 
 
 def time_split(document: Document) -> str:
-    """Where UAG's wall time went: one bar and its legend, which says the same in words."""
+    """Where the method's wall time went: one bar and its legend, which says the same in words."""
     assisted = _run(document, "assisted")
     known = [
         (key, name, hint, float(assisted[key]))
@@ -129,7 +134,7 @@ def models_line(document: Document) -> str:
     seed = document.get("seed")
     items = [
         f"target {target.get('id', '–')}",
-        f"assistant {assistant.get('id', '–')}",
+        f"assistant {assistant['id']}" if assistant.get("id") else "no assistant",
         f"{target.get('dtype', '–')} on {target.get('device', '–')}",
         f"{document.get('path', '–')} path",
         exact,

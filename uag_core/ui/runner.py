@@ -1,6 +1,6 @@
-"""Drives one comparison in a worker thread and hands its items over in small batches.
+"""Drives one run, a comparison or a benchmark, in a thread; hands its items over in batches.
 
-A handler that waits for a model cannot be cancelled, so the compare stream runs beside it: the
+A handler that waits for a model cannot be cancelled, so the run's stream runs beside it: the
 worker fills a bounded queue, `batches` wakes up on a fixed tick, takes what is there and yields
 it, empty or not. Every way a visitor leaves (Stop, a closed tab, a cancelled job) ends in the
 `finally` below, which only raises flags. Knows no gradio and no model.
@@ -19,7 +19,6 @@ from typing import Any, Protocol
 
 from uag_core.errors import OutOfMemoryError, RunCancelled, UAGError
 from uag_core.ui import zerogpu
-from uag_core.ui.request import CompareRequest
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +36,23 @@ class Pair(Protocol):
 MakePair = Callable[..., Pair]
 
 
+class Request(Protocol):
+    """What somebody asked for: the models, and how to open the stream of the run."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def assistant(self) -> str | None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+
+    def open(
+        self, pair: Any, *, cancel: threading.Event, waiting: Callable[[int], None]
+    ) -> Iterator[Any]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Loading:
     """The models are being fetched or loaded."""
@@ -52,7 +68,7 @@ class Failure:
     cancelled: bool = False
 
 
-def default_pair(target: str, assistant: str, **options: Any) -> Pair:
+def default_pair(target: str, assistant: str | None, **options: Any) -> Pair:
     """The real thing. Imported on first use, so that the page itself starts without torch."""
     if zerogpu.enabled():
         return zerogpu.ZeroPair(target, assistant, **options)
@@ -78,7 +94,7 @@ def describe(error: BaseException) -> Failure:
 class _Worker:
     """The thread, its queue, and the two flags that end it."""
 
-    def __init__(self, request: CompareRequest, make_pair: MakePair, cancel: threading.Event):
+    def __init__(self, request: Request, make_pair: MakePair, cancel: threading.Event):
         self.items: queue.Queue[Any] = queue.Queue(maxsize=QUEUE_SIZE)
         self.finished = threading.Event()
         self.abandoned = threading.Event()
@@ -115,7 +131,7 @@ class _Worker:
             self.finished.set()
 
     def _compare(self) -> Any:
-        """Runs the comparison; returns its last item, or the failure that took its place."""
+        """Runs what was asked for; returns its last item, or the failure that took its place."""
         asked = self._request
         try:
             self._progress("Loading the models")
@@ -126,19 +142,7 @@ class _Worker:
                 device=asked.device,
                 progress=self._progress,
             )
-            stream = pair.compare_stream(
-                asked.prompt,
-                asked.settings,
-                asked.drafting,
-                raw=asked.raw,
-                system=asked.system,
-                exact=asked.exact,
-                seed=asked.settings.seed,
-                references=asked.references,
-                repeats=asked.repeats,
-                cancel=self._cancel,
-                waiting=self._waiting,
-            )
+            stream = asked.open(pair, cancel=self._cancel, waiting=self._waiting)
             try:
                 for item in stream:
                     if self.abandoned.is_set():
@@ -155,10 +159,10 @@ class _Worker:
             return describe(error)
 
 
-def batches(
-    request: CompareRequest, make_pair: MakePair, cancel: threading.Event
-) -> Iterator[list[Any]]:
-    """Batches of `Loading`, `CompareStep` and at the very end one `CompareDone` or `Failure`.
+def batches(request: Request, make_pair: MakePair, cancel: threading.Event) -> Iterator[list[Any]]:
+    """Batches of `Loading`, the stream's steps and at the very end its result or a `Failure`.
+
+    The result is the item with a `document`.
 
     One batch a tick, empty ones included, so that a consumer that is closed notices at once.
     """

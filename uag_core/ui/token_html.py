@@ -6,6 +6,7 @@ nothing else in this module lets text through. Imports neither torch nor gradio.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 _INVISIBLE = {code: f"\\x{code:02x}" for code in range(32) if chr(code) not in "\t\n\r"}
@@ -84,7 +85,7 @@ def error(message: str | None) -> str:
     return f'<div role="alert" id="uag-error-text">{shown}</div>'
 
 
-def table(caption: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A plain table; the first column names each row."""
     cells = "".join(f'<th scope="col">{text(name)}</th>' for name in head)
     body = "".join(

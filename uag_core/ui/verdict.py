@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from uag_core.ui import methods
+
 Document = Mapping[str, Any]
 Kind = Literal["good", "bad", "neutral"]
 
@@ -73,14 +75,14 @@ def _sampled(document: Document) -> bool:
 
 
 def verdict(document: Document) -> Verdict:
-    """Whether UAG wrote what plain decoding writes, and where they part if it did not."""
+    """Whether the method wrote what plain decoding writes, and where they part if it did not."""
     assisted, baseline = _part(document, "assisted"), _part(document, "baseline")
-    identical = document.get("identical")
+    identical, name = document.get("identical"), methods.name(document.get("method"))
     count = assisted.get("num_new_tokens")
     if cancelled(document):
         done = [
-            f"{name} {tokens(run.get('num_new_tokens'))}"
-            for name, run in (("plain", baseline), ("UAG", assisted))
+            f"{lane} {tokens(run.get('num_new_tokens'))}"
+            for lane, run in (("plain", baseline), (name, assisted))
         ]
         return Verdict(
             "Stopped",
@@ -98,7 +100,7 @@ def verdict(document: Document) -> Verdict:
         how = "sampled with the same seed" if _sampled(document) else "greedy"
         return Verdict(
             f"Identical, {tokens(count)}",
-            f"UAG wrote exactly the ids that plain decoding writes ({how}).",
+            f"{name} wrote exactly the ids that plain decoding writes ({how}).",
             "good",
         )
     return Verdict(*_parting(document))
@@ -121,11 +123,11 @@ def _parting(document: Document) -> tuple[str, str, Kind]:
 
 def speed_sentence(document: Document) -> str:
     """The speed finding in one sentence; also the title of the chart."""
-    speedup = document.get("decode_speedup")
+    speedup, name = document.get("decode_speedup"), methods.name(document.get("method"))
     if speedup is None:
         return "No speedup was measured"
     if speedup == 1.0:
-        return "UAG decodes exactly as fast as the fastest plain decoding"
+        return f"{name} decodes exactly as fast as the fastest plain decoding"
     if speedup > 1.0:
-        return f"UAG decodes {times(speedup)} as fast as the fastest plain decoding"
-    return f"UAG is slower: {times(speedup)} the speed of the fastest plain decoding"
+        return f"{name} decodes {times(speedup)} as fast as the fastest plain decoding"
+    return f"{name} is slower: {times(speedup)} the speed of the fastest plain decoding"

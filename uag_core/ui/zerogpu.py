@@ -165,7 +165,7 @@ class ZeroPair:
     def __init__(
         self,
         target: str,
-        assistant: str,
+        assistant: str | None,
         *,
         dtype: str = "auto",
         device: str = "auto",
@@ -175,7 +175,8 @@ class ZeroPair:
         from uag_core.models.memory import model_bytes
 
         # Loaded here and not used: the worker is forked from this process and finds them.
-        self._models = [registry.get(name, dtype, device, progress) for name in (target, assistant)]
+        names = [name for name in (target, assistant) if name is not None]
+        self._models = [registry.get(name, dtype, device, progress) for name in names]
         self._job: Plain = {
             "target": target,
             "assistant": assistant,
