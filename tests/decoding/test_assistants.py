@@ -215,18 +215,6 @@ def test_attention_implementations(implementation: str) -> None:
     assert run.ids == plain(target, raw_ids(target, PROMPT), settings_of(40)).ids
 
 
-@pytest.mark.parametrize("role", ["target", "assistant"])
-def test_recurrent_state_is_decoded_plainly_with_a_notice(role: str) -> None:
-    mamba, llama = tiny("byte_level_a", "mamba"), tiny("byte_level_b")
-    target, assistant = (mamba, llama) if role == "target" else (llama, mamba)
-    assert mamba.is_stateful
-    settings = settings_of(30)
-    run = assisted(target, assistant, PROMPT, settings)
-    assert run.ids == plain(target, raw_ids(target, PROMPT), settings).ids
-    assert not run.drafted
-    assert any("recurrent" in notice for notice in run.notices)
-
-
 def test_a_tokenizer_that_loses_text_is_named_in_a_notice() -> None:
     notices = Engines(tiny(), tiny("wordpiece")).notices
     assert len(notices) == 1

@@ -55,17 +55,6 @@ def test_any_architecture_is_rolled_back_without_a_trace(
     assert run.ids == expected.ids
 
 
-@pytest.mark.parametrize("architecture", [*CROPPABLE, "mamba"])
-def test_plain_decoding_is_what_transformers_generates(architecture: str) -> None:
-    target = tiny("byte_level_a", architecture)
-    ids = prompt_ids(count=12)
-    tensor = torch.tensor([ids])
-    expected = target.model.generate(
-        tensor, attention_mask=torch.ones_like(tensor), max_new_tokens=40, do_sample=False
-    )[0, len(ids) :].tolist()
-    assert list(plain(target, ids, settings_of(40)).ids) == expected
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("target_kind", "assistant_kind"), ORDERED_PAIRS)
 def test_every_ordered_pair_of_tokenizers(mode: str, target_kind: str, assistant_kind: str) -> None:

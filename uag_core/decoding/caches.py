@@ -14,13 +14,15 @@ from types import TracebackType
 
 import numpy as np
 import torch
-from transformers.cache_utils import Cache, DynamicCache
+from transformers.cache_utils import Cache
 
 from uag_core.decoding.layers import FixedLayer, GrowingLayer
+from uag_core.decoding.positions import rereads, switch_length
 from uag_core.errors import RunError
 from uag_core.models.handle import LanguageModel
 
 PREFILL_CHUNK = 512
+ROLLS_BACK = "rolls back"  # what probes.py found of a model, kept with it
 
 
 class Ids:
@@ -77,6 +79,10 @@ class CachedModel:
         self.num_forwards = 0
         self._written = 0  # positions that the layers count, surplus ones among them
         self._ids = Ids(lm.input_device)
+        # Models with a state of their own make their own cache; it is never rolled back.
+        self._makes_cache = lm.is_stateful or not lm.measured.get(ROLLS_BACK, True)
+        self._switch = switch_length(lm)
+        self._read: list[int] | None = [] if self._switch and rereads(lm) else None
         self._cache: Cache | None = self._make_cache()
         self._positions = (
             torch.arange(capacity, device=lm.input_device)
@@ -86,9 +92,9 @@ class CachedModel:
             else None
         )
 
-    def _make_cache(self) -> Cache:
-        if self.lm.is_stateful:
-            return DynamicCache(config=self.lm.model.config)
+    def _make_cache(self) -> Cache | None:
+        if self._makes_cache:
+            return None  # the first forward makes it
         layer = FixedLayer if self.static else GrowingLayer
         return Cache(layers=[layer(self.capacity) for _ in range(self.lm.num_layers)])
 
@@ -114,9 +120,11 @@ class CachedModel:
         """Read a prompt in pieces; (1, V) logits behind its last id, or None when cancelled.
 
         The pieces are the same for every run over the same prompt, so they change no comparison.
-        Stateful models read the prompt in one piece: some drop their state between pieces.
+        Some models read it in one piece: they drop their state between pieces, or rotate positions
+        by the length of the piece.
         """
-        step = len(ids) if self.lm.is_stateful else PREFILL_CHUNK
+        whole = self._makes_cache or (self._switch is not None and len(ids) > self._switch)
+        step = len(ids) if whole else PREFILL_CHUNK
         logits = None
         for start in range(0, len(ids), max(1, step)):
             if cancelled():
@@ -139,9 +147,15 @@ class CachedModel:
         padding = self.width - count
         if padding < 0:
             raise RunError(f"{count} positions do not fit the fixed width {self.width}.")
-        logits = self._call([*ids, *([ids[-1]] * padding)] if padding else ids)
+        logits = self._call([*ids, *([ids[-1]] * padding)] if padding else ids, padding=padding)
         self.length -= padding
         return logits[count - 1 : count] if last_only else logits[:count]
+
+    def most_positions(self) -> int | None:
+        """Most positions that the next forward may have (None: any number)."""
+        if self._switch is None or self.length >= self._switch:
+            return None
+        return self._switch - self.length
 
     def rollback(self, count: int) -> None:
         """Forget the last `count` positions; the layers hear of it at the next forward."""
@@ -151,7 +165,12 @@ class CachedModel:
             raise RunError(f"Cannot roll back {count} of {self.length} cached positions.")
         self.length -= count
 
-    def _call(self, ids: Sequence[int] | torch.Tensor, *, last_only: bool = False) -> torch.Tensor:
+    def _call(
+        self, ids: Sequence[int] | torch.Tensor, *, last_only: bool = False, padding: int = 0
+    ) -> torch.Tensor:
+        if self._read is not None:
+            ids = ids[0].tolist() if isinstance(ids, torch.Tensor) else ids
+            self._read_again(ids[0])
         lm, cache = self.lm, self._cache
         end = self.length + (ids.shape[1] if isinstance(ids, torch.Tensor) else len(ids))
         if self.static and end > self.capacity:
@@ -165,11 +184,22 @@ class CachedModel:
         with torch.inference_mode():
             if self._positions is not None:
                 # Padding past the context must not reach learned or length-dependent positions.
-                kwargs["position_ids"] = self._positions[:, self.length : end]
+                positions = self._positions[:, self.length : end]
+                if self._switch is not None and padding:
+                    positions = positions.clamp(max=end - padding - 1)
+                kwargs["position_ids"] = positions
+            elif self._makes_cache and lm.accepts_positions:  # some lose count by themselves
+                positions = torch.arange(self.length, end, device=lm.input_device)
+                kwargs["position_ids"] = positions.unsqueeze(0)
             if lm.uses_alibi:
                 kwargs["attention_mask"] = self._alibi_mask(end)
             tokens = ids if isinstance(ids, torch.Tensor) else self._ids(ids)
-            logits = lm.model(tokens, cache=cache, use_cache=True, **kwargs).logits[0]
+            output = lm.model(tokens, cache=cache, use_cache=True, **kwargs)
+            logits = output.logits[0]
+            if self._makes_cache:
+                self._cache = output.cache
+            if self._read is not None:
+                self._read += ids
             self.length = self._written = end
             self.num_forwards += 1
             return logits[-1:] if last_only and logits.shape[0] > 1 else logits
@@ -179,6 +209,19 @@ class CachedModel:
         mask = torch.zeros((1, length), dtype=torch.long, device=self.lm.input_device)
         mask[:, :end] = 1
         return mask
+
+    def _read_again(self, next_id: int) -> None:
+        """Read all of the text anew where its frequencies switch, as transformers does."""
+        assert self._read is not None
+        del self._read[self.length :]
+        if self.length != self._switch:
+            return
+        read, self._read = self._read, None
+        self.rollback(self.length)
+        self._call([*read, next_id], last_only=True)  # one more: they switch behind `read`
+        self.rollback(1)
+        self.num_forwards -= 1  # no step of the decoding
+        self._read = read
 
 
 def synchronize(lm: LanguageModel) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uag_core.config import MAX_CANDIDATES, AssistantConfig, GenerationSettings
-from uag_core.decoding import lookup
+from uag_core.decoding import lookup, probes
 from uag_core.decoding import profile as profiles
 from uag_core.decoding.drafting import candidate_cost, maker
 from uag_core.decoding.job import Job, Shapes
@@ -55,14 +55,11 @@ class Engines:
     def notices(self) -> tuple[str, ...]:
         """What a user of this pair should know before any run."""
         found: list[str] = []
-        if self.target.is_stateful:
+        if state := probes.unrolled(self.target):
+            found.append(f"{self.target.id} keeps {state}: it is decoded plainly.")
+        elif self.assistant is not None and (state := probes.unrolled(self.assistant)):
             found.append(
-                f"{self.target.id} keeps a recurrent state that cannot be rolled back: "
-                "it is decoded plainly."
-            )
-        elif self.assistant is not None and self.assistant.is_stateful:
-            found.append(
-                f"{self.assistant.id} keeps a recurrent state that cannot be rolled back: "
+                f"{self.assistant.id} keeps {state}: "
                 "it does not draft and the target is decoded plainly."
             )
         for lm in (self.target, self.assistant):
@@ -74,13 +71,13 @@ class Engines:
         return tuple(found)
 
     def can_draft(self, method: str = "uag") -> bool:
-        """Whether the proposer of `method` may propose at all."""
+        """Whether the proposer of `method` may propose at all. Tries it on the models, once."""
         if method == "lookup":
-            return not self.target.is_stateful
+            return probes.can_roll_back(self.target)
         return (
             self.assistant is not None
-            and not self.assistant.is_stateful
-            and not self.target.is_stateful
+            and probes.can_roll_back(self.target)
+            and probes.can_roll_back(self.assistant)
         )
 
     def prompt(self, prompt: Any, *, raw: bool, system: str | None) -> Prompt:
@@ -104,9 +101,11 @@ class Engines:
             return False, None, []
         if not target.is_half_precision:
             return True, None, []
-        if target.is_stateful:
-            return False, None, ["exact is off: a recurrent state has no fixed shapes."]
+        if not probes.can_roll_back(target):
+            return False, None, [f"exact is off: {target.id} keeps a state without fixed shapes."]
         width = self.width(config)
+        if not probes.takes_fixed_shapes(target, width):
+            return False, None, [f"exact is off: {target.id} cannot be padded to fixed shapes."]
         key = ("rows are independent", width)
         if key not in target.measured:
             target.measured[key] = profiles.rows_are_independent(target, width)
@@ -199,10 +198,11 @@ class Engines:
         job = self._job(prompt, settings, width, config.method, exact, config)
         job.cancelled = cancelled
         job.logits_processor = logits_processor
+        drafts = self.can_draft(config.method)  # before the notices, which say what it found
         job.notices = (*self.notices, *prompt.notices)
         if make_proposer is None and config.uses_assistant and self.assistant is None:
             raise InputError(f"The method {config.method} needs an assistant.", "Name one.")
-        if make_proposer is None and not self.can_draft(config.method):
+        if make_proposer is None and not drafts:
             return decode(job)
         profile = None
         if settings.max_new_tokens:
@@ -238,6 +238,7 @@ class Engines:
         exact: bool,
         config: AssistantConfig,
     ) -> Job:
+        probes.can_roll_back(self.target)  # which cache it needs
         count = len(prompt.target_ids)
         room = self.target.context_length - count
         new = min(settings.max_new_tokens, room)

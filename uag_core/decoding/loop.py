@@ -172,6 +172,9 @@ class _Loop:
 
     def _propose(self) -> Proposal | None:
         limit = min(self.job.shapes.max_candidates, self.stop.remaining - 1)
+        most = self.model.most_positions() if self.model is not None else None
+        if most is not None:
+            limit = min(limit, most - 1)
         if self.proposer is None or self.pacer is None or limit <= 0:
             return None
         draft_limit = self.pacer.draft_limit()
