@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from uag_core import cli_bench
+from uag_core import cli_bench, cli_save
 from uag_core.cli_text import TextReport, printable
 from uag_core.config import (
     DEFAULT_ASSISTANT,
@@ -120,6 +120,7 @@ def _add_compare_flags(parser: argparse.ArgumentParser) -> None:
         help="also run this engine of transformers; may be given several times",
     )
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
+    add("--save", metavar="FILE", help="also write the run to FILE, for the page to open")
 
 
 def main(argv: Sequence[str] | None = None, *, make_pair: Callable[..., Any] | None = None) -> int:
@@ -176,7 +177,8 @@ def _run(argv: Sequence[str] | None, make_pair: Callable[..., Any] | None) -> in
 def _compare(args: argparse.Namespace, make_pair: Callable[..., Any] | None) -> int:
     settings, assistant = _settings(args)
     prompt = _prompt(args)
-    output = sys.stdout
+    save = cli_save.prepare(args, prompt, settings, assistant)
+    output, last = sys.stdout, None
     # Whatever a library prints belongs to standard error.
     with contextlib.redirect_stdout(sys.stderr):
         progress = _Progress(sys.stderr)
@@ -202,6 +204,7 @@ def _compare(args: argparse.Namespace, make_pair: Callable[..., Any] | None) -> 
         with contextlib.closing(steps):
             for step in steps:
                 report.step(step)
+                last = step
     document = report.document
     if document is None:
         raise RuntimeError("no result")
@@ -213,6 +216,8 @@ def _compare(args: argparse.Namespace, make_pair: Callable[..., Any] | None) -> 
         output.write(dumps(document, ascii_only=not unicode) + "\n")
     else:
         report.summary()
+    if save is not None:
+        save(last)
     return 0
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.ui.fake_pair import FakePair
+from uag_core.runs.library import RunLibrary
+from uag_core.runs.store import RunStore
 from uag_core.ui.build import build_demo
 from uag_core.ui.theme import launch_options
 
@@ -22,8 +24,14 @@ FLAGS = [
 
 
 @pytest.fixture(scope="session")
-def url() -> Iterator[str]:
-    demo = build_demo(FakePair)
+def library(tmp_path_factory: pytest.TempPathFactory) -> RunLibrary:
+    """The shipped runs, and a store of its own for shared ones."""
+    return RunLibrary(RunStore(tmp_path_factory.mktemp("home") / "runs"))
+
+
+@pytest.fixture(scope="session")
+def url(library: RunLibrary) -> Iterator[str]:
+    demo = build_demo(FakePair, library=library)
     _, address, _ = demo.launch(prevent_thread_lock=True, quiet=True, **launch_options())
     yield address
     demo.close(verbose=False)

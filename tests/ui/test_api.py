@@ -8,7 +8,9 @@ import httpx
 import pytest
 from gradio_client import Client
 
+from tests.runs.make import made
 from tests.ui.fake_pair import FakePair
+from uag_core.runs.document import load_run
 
 ARGUMENTS = [
     "prompt",
@@ -40,9 +42,9 @@ def client(url):
     return Client(url, verbose=False)
 
 
-def test_only_compare_is_listed_with_its_arguments_and_defaults(client) -> None:
+def test_the_listed_endpoints_and_the_arguments_of_compare(client) -> None:
     listed = client.view_api(return_format="dict")
-    assert list(listed["named_endpoints"]) == ["/compare"]
+    assert {"/compare", "/get_run"} <= set(listed["named_endpoints"])
     assert not listed["unnamed_endpoints"]
     parameters = listed["named_endpoints"]["/compare"]["parameters"]
     assert [item["parameter_name"] for item in parameters] == ARGUMENTS
@@ -138,3 +140,26 @@ def test_raw_post_to_a_private_handler_that_uses_models_is_refused(url) -> None:
         body = {"data": [], "fn_index": index, "session_hash": "raw"}
         reply = httpx.post(f"{url}gradio_api/run/predict", json=body)
         assert reply.status_code == 404
+
+
+def test_get_run_gives_the_document_of_a_shared_run(client, library) -> None:
+    run = load_run(made())
+    run_id, _ = library.share(run)
+    assert client.predict(run_id, api_name="/get_run") == {**run, "id": run_id}
+
+
+def test_get_run_gives_the_shipped_runs(client, library) -> None:
+    for run_id in library.shipped():
+        answer = client.predict(run_id, api_name="/get_run")
+        assert answer["id"] == run_id
+        assert answer["result"]["path"] in ("text", "ids")
+
+
+@pytest.mark.parametrize(
+    "run_id",
+    ["../../../etc/passwd", "https://example.org/run.json", "code.json", "f" * 32, "", "a" * 99],
+)
+def test_get_run_of_what_is_no_id_is_one_line(client, run_id) -> None:
+    with pytest.raises(Exception, match="no id of a run|no run") as caught:
+        client.predict(run_id, api_name="/get_run")
+    assert "\n" not in str(caught.value)

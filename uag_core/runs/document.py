@@ -38,6 +38,8 @@ _SETTINGS = (
 _DRAFTING = (
     "num_assistant_tokens",
     "assistant_confidence_threshold",
+    "prompt_lookup_num_tokens",
+    "max_matching_ngram_size",
     "target_lookbehind",
     "assistant_lookbehind",
 )
@@ -113,7 +115,8 @@ def build_run(
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "app": dict(APP),
         "machine": machine.facts(tuple(devices)),
-        "request": dict(request),
+        # A seed that was drawn is needed to run it again.
+        "request": {**request, "seed": result.get("seed")},
         "result": result,
         "events": events,
         "profile": done.profile,

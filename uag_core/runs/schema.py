@@ -254,6 +254,8 @@ class Request(_Part):
     seed: int | None = None
     num_assistant_tokens: Count | None = None
     assistant_confidence_threshold: float | None = None
+    prompt_lookup_num_tokens: Count | None = None
+    max_matching_ngram_size: Count | None = None
     target_lookbehind: Count | None = None
     assistant_lookbehind: Count | None = None
     references: Annotated[list[Name], Field(max_length=20)] = []

@@ -1,4 +1,4 @@
-"""The public endpoint `/compare`: typed arguments, plain JSON, streamed.
+"""The public endpoints `/compare` (streamed) and `/get_run`: typed arguments, plain JSON.
 
 Names and defaults are those of the command line; programs outside the project rely on them.
 Knows the runner and gradio's way of showing one error line, not the page. Annotations stay real
@@ -15,6 +15,7 @@ import gradio as gr
 from uag_core import serialization
 from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_MAX_NEW_TOKENS, DEFAULT_TARGET
 from uag_core.errors import UAGError
+from uag_core.runs.library import RunLibrary
 from uag_core.ui.progress import Progress
 from uag_core.ui.request import CompareRequest, build_request
 from uag_core.ui.runner import Failure, MakePair, batches
@@ -98,3 +99,16 @@ def make_compare(make_pair: MakePair) -> Callable[..., Any]:
             cancel.set()
 
     return compare
+
+
+def make_get_run(library: RunLibrary) -> Callable[..., Any]:
+    """The endpoint's function, bound to the runs that can be opened."""
+
+    def get_run(run_id: str) -> dict:
+        """The run document of a recorded or shared run, by its id."""
+        try:
+            return library.open(run_id).run
+        except UAGError as error:
+            raise _shown(str(error)) from None
+
+    return get_run

@@ -10,12 +10,15 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from uag_core.ui import api, compare_tab
+from uag_core.runs.library import RunLibrary
+from uag_core.ui import api, compare_tab, run_wiring
 from uag_core.ui.handlers import CompareHandlers
+from uag_core.ui.run_page import RunPage
 from uag_core.ui.runner import MakePair, default_pair
 
 MODEL_SLOT = "model"  # every event that uses a model shares this one slot
 MAX_WAITING = 32
+CACHE_CHECK_S, CACHE_LIFE_S = 600, 3600  # uploaded and downloaded files, in seconds
 
 HEADER = """
 <header id="uag-header"><h1>UAG Studio</h1>
@@ -36,18 +39,32 @@ class StudioBlocks(gr.Blocks):
         return {**super().get_config_file(), "protocol": "sse_v2.1"}
 
 
-def build_demo(make_pair: MakePair = default_pair) -> gr.Blocks:
-    """The whole app. `make_pair(target, assistant, dtype=, device=, progress=)` gives the pair."""
-    with StudioBlocks(title="UAG Studio", analytics_enabled=False, fill_width=True) as demo:
+def build_demo(
+    make_pair: MakePair = default_pair, *, library: RunLibrary | None = None
+) -> gr.Blocks:
+    """The whole app. `make_pair(target, assistant, dtype=, device=, progress=)` gives the pair.
+
+    `library` holds the runs that can be opened by their id.
+    """
+    library = library or RunLibrary()
+    with StudioBlocks(
+        title="UAG Studio",
+        analytics_enabled=False,
+        fill_width=True,
+        delete_cache=(CACHE_CHECK_S, CACHE_LIFE_S),
+    ) as demo:
         gr.HTML(HEADER, apply_default_css=False)
-        tab = compare_tab.create_compare_tab()
-        _wire(tab, CompareHandlers(tab, make_pair))
+        tab = compare_tab.create_compare_tab(library.shipped())
+        page = RunPage(tab, library)
+        _wire(tab, CompareHandlers(tab, make_pair, page))
+        run_wiring.wire(page, demo)
         gr.api(
             api.make_compare(make_pair),
             api_name="compare",
             concurrency_id=MODEL_SLOT,
             concurrency_limit=1,
         )
+        gr.api(api.make_get_run(library), api_name="get_run", queue=False)
     demo.queue(api_open=False, default_concurrency_limit=8, max_size=MAX_WAITING)
     return demo
 
@@ -58,7 +75,6 @@ def _wire(tab: compare_tab.CompareTab, handlers: CompareHandlers) -> None:
     line = [*buttons, tab.status, tab.error]
     page = [*line, tab.plain, tab.assisted, *tab.results.outputs]
 
-    tab.results.wire()
     for button, example in tab.examples:
         button.click(
             lambda text=example.prompt: text,
@@ -78,7 +94,7 @@ def _wire(tab: compare_tab.CompareTab, handlers: CompareHandlers) -> None:
     )
     running = tab.ticket.change(
         handlers.run,
-        inputs={*form, tab.results.active},
+        inputs={*form, *handlers.page.inputs},
         outputs=page,
         show_progress="minimal",
         show_progress_on=tab.status,

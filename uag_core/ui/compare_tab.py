@@ -7,6 +7,7 @@ up a request.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from uag_core.config import (
     DTYPES,
     REFERENCES,
 )
-from uag_core.ui import methods, results_area, token_html
+from uag_core.ui import methods, results_area, runs_layout, token_html
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 PLAIN_TITLE, PLAIN_SUBTITLE = "Plain decoding", "the target alone, one token per forward"
@@ -62,6 +63,7 @@ class CompareTab:
     error: gr.HTML
     plain: gr.HTML
     assisted: gr.HTML
+    bar: runs_layout.RunsBar
     results: results_area.ResultsArea
     ticket: gr.State
     withdrawn: gr.State
@@ -232,8 +234,11 @@ def _panels() -> tuple[gr.HTML, gr.HTML]:
         )
 
 
-def create_compare_tab() -> CompareTab:
-    """Lays the tab out inside the current Blocks and returns its components."""
+def create_compare_tab(shipped: Mapping[str, str] | None = None) -> CompareTab:
+    """Lays the tab out inside the current Blocks and returns its components.
+
+    `shipped`: titles of the recorded runs by id.
+    """
     inputs: dict[str, Component] = {}
     with gr.Row(elem_id="ask"):
         with gr.Column(scale=3, min_width=320):
@@ -251,8 +256,9 @@ def create_compare_tab() -> CompareTab:
             token_html.status("Ready"), elem_id="status", min_width=200, apply_default_css=False
         )
     error = gr.HTML(token_html.error(None), elem_id="error", apply_default_css=False)
+    bar = runs_layout.create_bar(shipped or {})
     plain, assisted = _panels()
-    results = results_area.create_results()
+    results = results_area.create_results(shipped or {})
     prompt = inputs["prompt"]
     assert isinstance(prompt, gr.Textbox)
     return CompareTab(
@@ -265,6 +271,7 @@ def create_compare_tab() -> CompareTab:
         error=error,
         plain=plain,
         assisted=assisted,
+        bar=bar,
         results=results,
         ticket=gr.State(0),
         withdrawn=gr.State(0),

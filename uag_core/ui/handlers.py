@@ -15,70 +15,33 @@ from typing import Any
 import gradio as gr
 
 from uag_core.errors import UAGError
-from uag_core.runs.document import RunDocument, build_run
+from uag_core.runs.document import build_run
 from uag_core.ui import compare_tab, methods, token_html
 from uag_core.ui.compare_tab import CompareTab
+from uag_core.ui.flags import session_of
 from uag_core.ui.progress import Lane, Progress
 from uag_core.ui.request import (
     NUMBER_NAMES,
     CompareRequest,
     build_request,
-    form_values,
     parse_number,
     parse_stop_lines,
 )
+from uag_core.ui.run_page import RunPage
 from uag_core.ui.runner import Failure, MakePair, batches
 from uag_core.ui.verdict import cancelled
 
 Updates = dict[Any, Any]
 
 
-class StopFlags:
-    """Which visitor's run should stop: one flag per session, for the time of its run.
-
-    Process-wide because Stop arrives as an event of its own. Holds nothing but flags.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: dict[str, threading.Event] = {}
-
-    def start(self, session: str) -> threading.Event:
-        """The flag of a run that begins now."""
-        flag = threading.Event()
-        with self._lock:
-            self._running[session] = flag
-        return flag
-
-    def stop(self, session: str) -> bool:
-        """Raises the session's flag; False when its run has not begun (or is over)."""
-        with self._lock:
-            flag = self._running.get(session)
-        if flag is None:
-            return False
-        flag.set()
-        return True
-
-    def end(self, session: str, flag: threading.Event) -> None:
-        with self._lock:
-            if self._running.get(session) is flag:
-                del self._running[session]
-
-    def __len__(self) -> int:
-        return len(self._running)
-
-
-def _session(request: gr.Request | None) -> str:
-    return str(getattr(request, "session_hash", None) or "")
-
-
 class CompareHandlers:
-    """The tab's handlers, bound to its components and to a pair factory."""
+    """The tab's handlers, bound to its components, a pair factory and what shows runs."""
 
-    def __init__(self, tab: CompareTab, make_pair: MakePair) -> None:
+    def __init__(self, tab: CompareTab, make_pair: MakePair, page: RunPage | None = None) -> None:
         self.tab = tab
         self.make_pair = make_pair
-        self.flags = StopFlags()
+        self.page = page or RunPage(tab)
+        self.flags = self.page.flags
 
     # What the person asked for
 
@@ -109,11 +72,11 @@ class CompareHandlers:
 
     def run(self, data: Updates, request: gr.Request) -> Iterator[Updates]:
         """Runs the comparison: a batch of updates every tick, the results at the end."""
-        session = _session(request)
+        session = session_of(request)
         cancel = self.flags.start(session)
         try:
             asked = self.read(data)
-            yield from self._run(asked, cancel, data.get(self.tab.results.active))
+            yield from self._run(asked, cancel, data)
         except UAGError as error:
             yield self._idle("Not started", error=str(error))
         finally:
@@ -123,7 +86,7 @@ class CompareHandlers:
     def stop(self, data: Updates, request: gr.Request) -> Updates:
         """Asks this session's run to stop; one that still waits is withdrawn instead."""
         tab = self.tab
-        if self.flags.stop(_session(request)):
+        if self.flags.stop(session_of(request)):
             return {
                 tab.stop: gr.update(interactive=False),
                 tab.status: token_html.status("Stopping", state="busy"),
@@ -141,38 +104,10 @@ class CompareHandlers:
             self.tab.stop: gr.update(interactive=False),
         }
 
-    def show_run(self, run: RunDocument, active: Any, *, restore: bool = False) -> Updates:
-        """The whole page for one run: both panels, the views and, to `restore`, the form.
-
-        A run that was just made leaves the form alone: its visitor may be typing already.
-        """
-        tab, result = self.tab, run["result"]
-        return {
-            tab.plain: _final_panel(
-                compare_tab.PLAIN_TITLE, compare_tab.PLAIN_SUBTITLE, result.get("baseline")
-            ),
-            tab.assisted: _final_panel(
-                methods.name(result.get("method")),
-                methods.hint(result.get("method")),
-                result.get("assisted"),
-            ),
-            **tab.results.show(run, active),
-            **(self.fill_form(run["request"]) if restore else {}),
-        }
-
-    def fill_form(self, request: dict[str, Any]) -> Updates:
-        """The form as it was when a run was asked for."""
-        known = form_values(request)
-        return {
-            component: gr.update(value=known[name])
-            for name, component in self.tab.inputs.items()
-            if name in known
-        }
-
     # Pieces of the page
 
     def _run(
-        self, asked: CompareRequest, cancel: threading.Event, active: Any
+        self, asked: CompareRequest, cancel: threading.Event, data: Updates
     ) -> Iterator[Updates]:
         tab, started = self.tab, time.monotonic()
         progress = Progress(method=asked.drafting.method, repeats=asked.repeats)
@@ -188,7 +123,7 @@ class CompareHandlers:
         if hasattr(last, "document"):
             run = build_run(last, asked.to_dict())
             stopped = cancelled(run["result"])
-            yield {**self.show_run(run, active), **self._idle("Stopped" if stopped else "Done")}
+            yield {**self.page.show_run(run, data), **self._idle("Stopped" if stopped else "Done")}
         elif isinstance(last, Failure) and last.cancelled:
             yield {**self._lanes(progress, over=True), **self._idle(last.message)}
         else:
@@ -242,17 +177,4 @@ def _panel(title: str, subtitle: str, lane: Lane, active: bool, over: bool) -> s
         finish_reason=lane.finish_reason,
         active=active,
         placeholder="Nothing was written." if over else "" if active else "Not started yet.",
-    )
-
-
-def _final_panel(title: str, subtitle: str, run: Any) -> str:
-    run = run or {}
-    return token_html.panel(
-        title=title,
-        subtitle=subtitle,
-        answer=run.get("text") or "",
-        num_new_tokens=run.get("num_new_tokens") or 0,
-        tokens_per_second=run.get("tokens_per_second"),
-        finish_reason=run.get("finish_reason"),
-        placeholder="Nothing was written.",
     )

@@ -7,6 +7,7 @@ a view costs nothing until its tab is opened. Knows the views only by their thre
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from gradio.components import Component
 
 from uag_core.runs.document import RunDocument, dump_run
 from uag_core.serialization import loads
+from uag_core.ui.runs_layout import RunActions, Versus, create_actions, create_versus
 from uag_core.ui.views import VIEWS, View
 
 Updates = dict[Any, Any]
@@ -37,10 +39,13 @@ class ResultsArea:
     """The components of the results.
 
     `current` holds the run that is shown, packed; `active` the index of the tab in front;
-    `drawn` the indices of the views that show `current`.
+    `drawn` the indices of the views that show `current`. `actions` and `versus` are filled by
+    `RunPage`.
     """
 
     column: gr.Column
+    actions: RunActions
+    versus: Versus
     tabs: gr.Tabs
     slots: list[Slot]
     current: gr.State
@@ -49,9 +54,12 @@ class ResultsArea:
 
     @property
     def outputs(self) -> list[Any]:
-        """Everything that `show` fills."""
+        """Everything that showing a run fills."""
         views = [component for slot in self.slots for component in slot.components]
-        return [self.column, self.tabs, self.current, self.drawn, *views]
+        actions, versus = self.actions, self.versus
+        around = [actions.line, actions.panel, actions.link]
+        around += [versus.previous, versus.other, versus.table]
+        return [self.column, self.tabs, self.current, self.drawn, *around, *views]
 
     def show(self, run: RunDocument, active: Any) -> Updates:
         """Fills the view in front; the others wait, empty, until they are opened."""
@@ -102,20 +110,25 @@ def unpack(packed: bytes) -> RunDocument:
     return run
 
 
-def create_results() -> ResultsArea:
-    """Lays out the tabs over all views, hidden until there is something to show."""
+def create_results(shipped: Mapping[str, str]) -> ResultsArea:
+    """Lays out the actions, the tabs over all views and the comparison of two runs.
+
+    Hidden until there is something to show. `shipped`: titles of the recorded runs by id.
+    """
     slots = []
-    with (
-        gr.Column(visible=False, elem_id="results") as column,
-        gr.Tabs(elem_id="views", selected=0) as tabs,
-    ):
-        for index, view in enumerate(VIEWS):
-            with gr.Tab(view.LABEL, id=index) as tab:
-                components = view.create()
-            blank = [getattr(component, "value", None) for component in components]
-            slots.append(Slot(view, tab, components, blank))
+    with gr.Column(visible=False, elem_id="results") as column:
+        actions = create_actions()
+        with gr.Tabs(elem_id="views", selected=0) as tabs:
+            for index, view in enumerate(VIEWS):
+                with gr.Tab(view.LABEL, id=index) as tab:
+                    components = view.create()
+                blank = [getattr(component, "value", None) for component in components]
+                slots.append(Slot(view, tab, components, blank))
+        versus = create_versus(shipped)
     return ResultsArea(
         column=column,
+        actions=actions,
+        versus=versus,
         tabs=tabs,
         slots=slots,
         current=gr.State(None, time_to_live=KEPT_S),

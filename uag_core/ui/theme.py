@@ -12,6 +12,8 @@ import gradio as gr
 
 CSS = sorted((Path(__file__).resolve().parents[2] / "assets" / "css").glob("*.css"))
 
+MAX_UPLOAD = "64mb"  # the page refuses a run far below, with a line that says so
+
 FONT = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"]
 MONO = ["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"]
 
@@ -86,5 +88,6 @@ def launch_options() -> dict[str, Any]:
         "run_history": False,
         "enable_monitoring": False,
         "ssr_mode": False,
+        "max_file_size": MAX_UPLOAD,
         "show_error": False,
     }
