@@ -160,6 +160,6 @@ def test_get_run_gives_the_shipped_runs(client, library) -> None:
     ["../../../etc/passwd", "https://example.org/run.json", "code.json", "f" * 32, "", "a" * 99],
 )
 def test_get_run_of_what_is_no_id_is_one_line(client, run_id) -> None:
-    with pytest.raises(Exception, match="no id of a run|no run") as caught:
+    with pytest.raises(Exception, match=r"no id of a run|no run") as caught:
         client.predict(run_id, api_name="/get_run")
     assert "\n" not in str(caught.value)

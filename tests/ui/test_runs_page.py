@@ -116,5 +116,5 @@ def test_two_runs_are_compared(open_page) -> None:
     page.wait_for_selector("#versus-table table")
     assert "prompts differ" in page.inner_text("#versus-table")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.set_input_files("#other-file input[type=file], input#other-file", str(FIXTURE))
+    page.set_input_files("#versus input[type=file]", str(FIXTURE))
     page.wait_for_selector("#versus-table:has-text('The targets differ')")

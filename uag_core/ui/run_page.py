@@ -217,7 +217,7 @@ class RunPage:
 
     # Comparing two runs
 
-    def compare(self, data: Updates) -> Updates:
+    def compare_chosen(self, data: Updates) -> Updates:
         """This run beside the one that was chosen."""
         versus = self.tab.results.versus
         chosen = data.get(versus.other)

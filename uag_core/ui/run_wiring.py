@@ -52,7 +52,7 @@ def wire(page: RunPage, demo: gr.Blocks) -> None:
     actions.close.click(lambda: gr.update(visible=False), outputs=[actions.panel], **QUIET)
 
     versus.compare.click(
-        page.compare,
+        page.compare_chosen,
         inputs={current, versus.other, versus.previous},
         outputs=[versus.table],
         **QUIET,
