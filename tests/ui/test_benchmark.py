@@ -122,19 +122,20 @@ def test_uploads_are_checked(tmp_path) -> None:
 
 
 def test_results_say_speedups_with_intervals_and_a_slowdown_as_one() -> None:
-    shown = bench_results.results(finished())
-    assert "UAG + lookup" in shown
+    shown = bench_results.headline(finished()) + bench_results.tables(finished())
+    assert "UAG + lookup decodes" in shown
+    assert "Stopped" not in shown
     assert re.search(r"1\.83× \(1\.\d\d to \d\.\d\d\)", shown)
     assert "transformers, UAG" in shown
     assert "kind 2" in shown
     slow = finished(methods=("transformers_uag",))
-    assert 'data-pace="slower"' in bench_results.results(slow)
+    assert 'data-pace="slower"' in bench_results.headline(slow)
 
 
 def test_hostile_names_are_shown_not_run() -> None:
     prompts = (BenchPrompt(HOSTILE, HOSTILE, "x"), BenchPrompt("b", "other", "y"))
     document = finished(prompts=prompts)
-    assert "<script" not in bench_results.results(document)
+    assert "<script" not in bench_results.headline(document) + bench_results.tables(document)
     figure = bench_charts.kinds_chart(document).to_json()
     assert "<script" not in figure
     assert "\\u003cscript" not in figure
@@ -162,7 +163,7 @@ def test_charts_hold_the_document_s_numbers() -> None:
 
 def test_nothing_measured_is_said() -> None:
     empty = {"rows": [], "summary": {}, "categories": {}, "sweep": {}}
-    assert "Nothing was measured" in bench_results.results(empty, stopped=True)
+    assert "Nothing was measured" in bench_results.headline(empty, stopped=True)
     assert bench_results.downloads(empty) == ""
 
 
@@ -195,6 +196,7 @@ def test_a_run_tells_its_progress_and_ends_with_results(handlers) -> None:
     assert not last[tab.sweep]["visible"]
     assert last[tab.run]["interactive"]
     assert "Download JSON" in last[tab.downloads]
+    assert "Done" in last[tab.status]
     assert any("of 40" in update.get(tab.progress, "") for update in updates)
     assert len(handlers.flags) == 0
 

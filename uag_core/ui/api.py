@@ -109,6 +109,6 @@ def make_get_run(library: RunLibrary) -> Callable[..., Any]:
         try:
             return library.open(run_id).run
         except UAGError as error:
-            raise _shown(str(error)) from None
+            raise shown(str(error)) from None
 
     return get_run

@@ -72,7 +72,8 @@ def kinds_chart(document: Document) -> go.Figure:
     figure.update_layout(
         _layout(
             kinds_sentence(document),
-            height=170 + 24 * len(shown) + max(1, height) * max(30, 12 * len(shown)),
+            height=150 + 20 * len(shown) + max(1, height) * max(30, 10 * len(shown)),
+            engines=len(shown),
             xaxis={
                 "title": _title("decode speedup (×, 1 = plain decoding)"),
                 "rangemode": "tozero",
@@ -117,14 +118,19 @@ def sweep_chart(document: Document) -> go.Figure:
     figure.update_layout(
         _layout(
             sweep_sentence(document),
-            height=380,
+            height=360 + 20 * len(figure.data),
+            engines=len(figure.data),
             xaxis={
                 "title": _title("draft tokens a round (0 = plain decoding)"),
                 "type": "category",
                 "categoryorder": "array",
                 "categoryarray": labels,
             },
-            yaxis={"title": _title("decode speedup (×)"), "rangemode": "tozero"},
+            yaxis={
+                "title": {**_title("decode speedup (×)"), "standoff": 12},
+                "rangemode": "tozero",
+                "automargin": True,
+            },
         )
     )
     return figure
@@ -158,7 +164,8 @@ def sweep_sentence(document: Document) -> str:
     value, count, name = max(found)
     if count == "0":
         return "Plain decoding is the fastest: no draft length pays"
-    return f"{_name(name)} is fastest with {count} draft tokens: {times(value)}"
+    how = "choosing its draft length" if count == "auto" else f"with {count} draft tokens"
+    return f"{_name(name)} is fastest {how}: {times(value)}"
 
 
 def _speedup(entry: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -211,7 +218,7 @@ def _title(text: str) -> dict[str, Any]:
 
 
 def _layout(
-    sentence: str, *, height: int, xaxis: dict[str, Any], yaxis: dict[str, Any]
+    sentence: str, *, height: int, engines: int, xaxis: dict[str, Any], yaxis: dict[str, Any]
 ) -> dict[str, Any]:
     axis = {"gridcolor": GRID, "linecolor": GRID, "zerolinecolor": GRID, "fixedrange": True}
     return {
@@ -233,8 +240,8 @@ def _layout(
         "plot_bgcolor": "rgba(0,0,0,0)",
         "xaxis": {**axis, **xaxis},
         "yaxis": {**axis, **yaxis},
-        "margin": {"l": 8, "r": 16, "t": 64, "b": 48},
+        "margin": {"l": 8, "r": 16, "t": 64, "b": 64 + 20 * engines},
         "height": height,
         "showlegend": True,
-        "legend": {"orientation": "h", "yanchor": "top", "y": -0.14 if height > 360 else -0.24},
+        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
     }

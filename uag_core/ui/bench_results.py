@@ -42,13 +42,19 @@ def speedup(value: Mapping[str, Any] | None) -> str:
     return f"{times(value['geomean'])} ({value['low']:.2f} to {value['high']:.2f})"
 
 
-def results(document: Document, *, stopped: bool = False) -> str:
-    """Headline, tables and notices."""
+def headline(document: Document, *, stopped: bool = False) -> str:
+    """The finding in large print, and whether the ids were the same."""
+    found = _headline(document, stopped) if document.get("rows") else "<p>Nothing was measured.</p>"
+    return f'<div class="uag-results">{found}</div>'
+
+
+def tables(document: Document) -> str:
+    """Every number in tables, the notices, and what it was measured on."""
     if not document.get("rows"):
-        return '<div class="uag-results"><p>Nothing was measured.</p></div>'
+        return ""
     return (
-        f'<div class="uag-results">{_headline(document, stopped)}'
-        f"{_engines(document)}{_against(document)}{_categories(document)}{_sweep(document)}"
+        f'<div class="uag-results">{_engines(document)}'
+        f"{_against(document)}{_categories(document)}{_sweep(document)}"
         f"{_notices(document)}{_where(document)}</div>"
     )
 
@@ -65,7 +71,7 @@ def progress(done: int, total: int, line: str) -> str:
 
 def _headline(document: Document, stopped: bool) -> str:
     summary = document["summary"]
-    names = compared(document) or list(summary)
+    names = [name for name in summary if name in _OURS] or compared(document) or list(summary)
     best = max(names, key=lambda name: summary[name]["decode_speedup"]["geomean"] or 0.0)
     entry = document["summary"][best]
     value = entry["decode_speedup"]["geomean"]

@@ -26,10 +26,11 @@ from uag_core.ui.bench_request import (
     read_upload,
 )
 from uag_core.ui.benchmark_tab import ERROR, STATUS, BenchmarkTab
-from uag_core.ui.handlers import StopFlags, Updates, session_of
+from uag_core.ui.flags import StopFlags, session_of
 from uag_core.ui.request import parse_number
 from uag_core.ui.runner import Failure, Loading, MakePair, batches
 
+Updates = dict[Any, Any]
 NUMBERS = ("max_new_tokens", "repeats", "limit")
 
 
@@ -153,15 +154,17 @@ class BenchmarkHandlers:
         tab, started, state = self.tab, time.monotonic(), BenchState()
         yield {tab.results: gr.update(visible=False), **self._live(state, 0.0, cancel)}
         last: Any = None
+        stopped = False
         for batch in batches(asked, self.make_pair, cancel):
             for item in batch:
                 state.add(item)
                 last = item
+            stopped = cancel.is_set()  # the end of the batches sets it, too
             if last is not None and (hasattr(last, "document") or isinstance(last, Failure)):
                 break
             yield self._live(state, time.monotonic() - started, cancel)
         if hasattr(last, "document"):
-            yield self._done(last.document, stopped=cancel.is_set())
+            yield self._done(last.document, stopped=stopped)
         elif isinstance(last, Failure) and last.cancelled:
             yield self._idle(last.message)
         else:
@@ -194,7 +197,8 @@ class BenchmarkHandlers:
         return {
             **self._idle("Stopped" if stopped else "Done"),
             tab.results: gr.update(visible=True),
-            tab.summary: bench_results.results(document, stopped=stopped),
+            tab.summary: bench_results.headline(document, stopped=stopped),
+            tab.tables: bench_results.tables(document),
             tab.kinds: gr.update(
                 value=bench_charts.kinds_chart(document) if kinds else None, visible=kinds
             ),

@@ -43,6 +43,7 @@ class BenchmarkTab:
     summary: gr.HTML
     kinds: gr.Plot
     sweep: gr.Plot
+    tables: gr.HTML
     downloads: gr.HTML
     ticket: gr.State
     withdrawn: gr.State
@@ -124,13 +125,12 @@ def _more(inputs: dict[str, Component]) -> None:
             min_width=130,
             elem_id="bench-device",
         )
-        inputs["exact"] = gr.Checkbox(
-            True,
-            label="Exact",
-            info="fixed shapes, so that all texts are the same ids",
-            min_width=240,
-            elem_id="bench-exact",
-        )
+    inputs["exact"] = gr.Checkbox(
+        True,
+        label="Exact",
+        info="fixed shapes, so that all texts are the same ids",
+        elem_id="bench-exact",
+    )
 
 
 def create_benchmark_tab() -> BenchmarkTab:
@@ -160,6 +160,7 @@ def create_benchmark_tab() -> BenchmarkTab:
         summary = gr.HTML(elem_id="bench-summary", apply_default_css=False)
         kinds = gr.Plot(show_label=False, elem_id="bench-kinds")
         sweep = gr.Plot(show_label=False, elem_id="bench-sweep")
+        tables = gr.HTML(elem_id="bench-tables", apply_default_css=False)
         downloads = gr.HTML(elem_id="bench-downloads", apply_default_css=False)
     return BenchmarkTab(
         inputs=inputs,
@@ -174,6 +175,7 @@ def create_benchmark_tab() -> BenchmarkTab:
         summary=summary,
         kinds=kinds,
         sweep=sweep,
+        tables=tables,
         downloads=downloads,
         ticket=gr.State(0),
         withdrawn=gr.State(0),

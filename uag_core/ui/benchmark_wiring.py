@@ -18,7 +18,8 @@ def wire(tab: BenchmarkTab, handlers: BenchmarkHandlers, slot: dict[str, Any]) -
     form: set[Block] = {*tab.inputs.values()}
     buttons = [tab.run, tab.stop]
     line = [*buttons, tab.status, tab.progress, tab.error]
-    page = [*line, tab.results, tab.summary, tab.kinds, tab.sweep, tab.downloads]
+    page = [*line, tab.results, tab.summary, tab.kinds, tab.sweep, tab.tables]
+    page += [tab.downloads]
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
     tab.upload.upload(
