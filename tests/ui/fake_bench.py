@@ -56,7 +56,7 @@ def stream(plan: Plan, target: str, cancel: threading.Event) -> Iterator[Any]:
                     raise ValueError("secret internals /home/somebody/model")
                 left = None if not done else (total - done) * 0.1
                 yield BenchProgress(done, total, variant.method, item.id, left)
-                cancel.wait(0.4 if target == "fake/long" else 0.002)
+                cancel.wait({"fake/long": 0.4, "fake/paced": 0.02}.get(target, 0.002))
                 if cancel.is_set():
                     yield BenchDone(document(plan, rows, target))
                     return

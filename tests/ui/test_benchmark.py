@@ -187,7 +187,7 @@ def test_bad_input_is_said_before_anything_runs(handlers, changes, line: str) ->
 
 
 def test_a_run_tells_its_progress_and_ends_with_results(handlers) -> None:
-    data = form(handlers, prompts="", target="fake/fast")
+    data = form(handlers, prompts="", target="fake/paced")
     assert handlers.begin(data)[handlers.tab.ticket] == 1
     updates = list(handlers.run(data, SESSION))
     tab, last = handlers.tab, updates[-1]
