@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from textwrap import wrap
 from typing import Any, TextIO
 
+from uag_core import metrics
+from uag_core.advice import explain
 from uag_core.events import Notice, Started, Verified
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -76,12 +79,16 @@ class TextReport:
         self._shown: tuple[str, int] | None = None
         self._told: set[str] = set()
         self.document: Mapping[str, Any] | None = None
+        self._reasons: list[str] = []
 
     def step(self, step: Any) -> None:
         """Take one `CompareStep` or the final `CompareDone`."""
         if hasattr(step, "document"):
             self._end_text()
             self.document = step.document
+            run = metrics.median_run(step.runs.get(self._method) or [])
+            advice = explain(step.document, run or [], step.profile)
+            self._reasons = [line.replace("×", "x") for line in advice.sentences]
             for notice in step.document.get("notices") or ():
                 self._notice(notice)
             return
@@ -123,7 +130,9 @@ class TextReport:
     def summary(self) -> None:
         """Write verdict, speeds and shares. To be called after the stream has ended."""
         if self.document is not None:
-            self._write("\n".join(_summary(self.document)) + "\n")
+            reasons = [line for reason in self._reasons for line in wrap(f"- {reason}", _RULE)]
+            lines = [*_summary(self.document), "", "why this speed", *reasons]
+            self._write("\n".join(lines) + "\n")
 
 
 def _summary(document: Mapping[str, Any]) -> list[str]:

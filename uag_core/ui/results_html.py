@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from uag_core import serialization
+from uag_core.advice import Advice
 from uag_core.ui import methods
 from uag_core.ui.token_html import text
 from uag_core.ui.verdict import (
@@ -144,10 +145,24 @@ def models_line(document: Document) -> str:
     return f'<p class="uag-models">{" · ".join(text(item) for item in items)}</p>'
 
 
-def results(document: Document) -> str:
-    """Everything under the panels except the chart and its table."""
+def why(advice: Advice) -> str:
+    """What limits this pair, most first, and what to change."""
+    change = advice.change.sentence if advice.change else None
+    items = "".join(
+        f'<li data-kind="{"change" if sentence == change else "reason"}">{text(sentence)}</li>'
+        for sentence in advice.sentences
+    )
     return (
-        f'<div class="uag-results">{_headline(document)}{_metrics(document)}'
+        '<section class="uag-why" aria-label="Why this speed"><h3>Why this speed</h3>'
+        f"<ul>{items}</ul></section>"
+    )
+
+
+def results(document: Document, advice: Advice | None = None) -> str:
+    """Everything under the panels except the chart and its table."""
+    reasons = why(advice) if advice else ""
+    return (
+        f'<div class="uag-results">{_headline(document)}{reasons}{_metrics(document)}'
         f"{time_split(document)}{notices(document)}{models_line(document)}</div>"
     )
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from gradio.components import Component
 
-from uag_core.ui.views import alignment, summary
+from uag_core.ui.views import alignment, charts, replay, summary
 
 
 class View(Protocol):
@@ -30,4 +30,4 @@ class View(Protocol):
     def render(self, run: dict[str, Any]) -> list[Any]: ...
 
 
-VIEWS: tuple[View, ...] = (summary, alignment)
+VIEWS: tuple[View, ...] = (summary, alignment, charts, replay)

@@ -10,7 +10,9 @@ from typing import Any
 import gradio as gr
 from gradio.components import Component
 
+from uag_core import advice
 from uag_core.ui import charts, results_html, token_html
+from uag_core.ui.charts.folds import events_of, method_of
 
 LABEL = "Summary"
 
@@ -26,8 +28,9 @@ def create() -> list[Component]:
 
 def render(run: dict[str, Any]) -> list[Any]:
     result = run["result"]
+    reasons = advice.explain(result, events_of(run, method_of(run)), run.get("profile"))
     return [
-        results_html.results(result),
+        results_html.results(result, reasons),
         gr.update(value=charts.speedup_chart(result), visible=bool(charts.speedups(result))),
         token_html.table("The chart's numbers", charts.TABLE_HEAD, charts.table(result)),
         results_html.download(result),

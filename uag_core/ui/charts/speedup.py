@@ -1,10 +1,4 @@
-"""Plotly figures of a comparison, each with the rows of the table that stands beside it.
-
-Pure: a document in, a figure or rows out; the numbers are the document's own. Only trace types
-that plotly.js 3 knows are used, since that is what the page draws with. Colours of text and grid
-are neutral here and sharpened for light and dark by the style sheet. Imports neither torch nor
-gradio.
-"""
+"""The speedups of a comparison as bars with a line at 1, and the rows of the table beside it."""
 
 from __future__ import annotations
 
@@ -13,11 +7,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from uag_core.ui.charts.chart import FONT, GRID, NEUTRAL
 from uag_core.ui.verdict import Document, pace, speed_sentence, times
 
 FASTER, SLOWER = "#0e8a7d", "#c4621b"  # told apart by colour-blind readers, on light and dark
-NEUTRAL = "#767a82"
-GRID = "rgba(128,132,140,0.25)"
 TABLE_HEAD = ("Compared with", "Speedup", "Ours is")
 
 _COMPARISONS = (
@@ -103,7 +96,7 @@ def _layout(sentence: str, top: float, count: int) -> dict[str, Any]:
             "font": {"size": 14},
         },
         "font": {
-            "family": "system-ui, -apple-system, 'Segoe UI', sans-serif",
+            "family": FONT,
             "size": 13,
             "color": NEUTRAL,
         },
