@@ -12,10 +12,10 @@ import pytest
 
 from tests.benchmark.rows import row
 from uag_core import cli
+from uag_core.bench_text import duration
 from uag_core.benchmark.plan import Plan
 from uag_core.benchmark.runner import BenchDone, BenchProgress, BenchRows
 from uag_core.benchmark.summary import tables
-from uag_core.cli_bench import duration
 
 MODEL = {"id": "m\x1b[31m", "revision": None, "dtype": "bfloat16", "device": "cpu"}
 HEADER = {"pair": {"target": MODEL, "assistant": MODEL}, "settings": {"repeats": 1}}

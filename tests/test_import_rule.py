@@ -38,9 +38,10 @@ LIGHT = (
     "uag_core.runs.document",
     "uag_core.advice",
     "uag_core.cli",
-    "uag_core.ui.charts",
+    *("uag_core.ui.charts", "uag_core.ui.bench_charts"),
     "uag_core.ui.token_html",
 )
+CHARTS = ("uag_core.ui.charts", "uag_core.ui.bench_charts")
 MAX_LINES = 320  # "about 300"
 
 
@@ -114,14 +115,14 @@ def test_only_the_page_knows_gradio_and_only_charts_know_plotly(module: str) -> 
     roots = {name.split(".")[0] for name in imports(MODULES[module])}
     if layer(module) != "ui":
         assert not roots & {"gradio", "gradio_client"}
-    if not module.startswith("uag_core.ui.charts"):
+    if not module.startswith(CHARTS):
         assert "plotly" not in roots
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_light_modules_import_neither_torch_nor_gradio(module: str) -> None:
     light = layer(module) in (*LAYERS[1], "events", "errors")
-    if light or module.startswith(("uag_core.ui.charts", "uag_core.ui.token_html")):
+    if light or module.startswith((*CHARTS, "uag_core.ui.token_html")):
         roots = {name.split(".")[0] for name in imports(MODULES[module], typing=False)}
         assert not roots & {"torch", "gradio"}
 

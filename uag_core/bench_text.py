@@ -44,6 +44,15 @@ def speedup(value: Mapping[str, Any] | None) -> str:
     return f"{text} [{value['low']:.2f}, {value['high']:.2f}]"
 
 
+def duration(seconds: float) -> str:
+    """A time to wait, in the largest unit that says enough."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
 def number(value: float | None, form: str = ".2f") -> str:
     return NONE if value is None else format(value, form)
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from uag_core.bench_text import report
+from uag_core.bench_text import duration, report
 from uag_core.benchmark.plan import ALL_METHODS, DEFAULT_METHODS, Plan
 from uag_core.benchmark.rowfile import RowFile
 from uag_core.benchmark.suites import DEFAULT_PROMPTS, load
@@ -168,15 +168,6 @@ def _line(step: Any, file: RowFile | None) -> str:
     taken = f", {file.resumed} rows from before" if file is not None and file.resumed else ""
     name = printable(step.prompt_id, one_line=True)
     return f"Run {step.done + 1} of {step.total}{left}{taken}: {step.method}, {name}."
-
-
-def duration(seconds: float) -> str:
-    """A time to wait, in the largest unit that says enough."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 def _write(document: dict[str, Any], output: TextIO, *, as_json: bool) -> None:

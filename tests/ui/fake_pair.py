@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tests.ui import fake_bench
 from uag_core.config import AssistantConfig, GenerationSettings
 from uag_core.errors import InputError, ModelNotFoundError
 from uag_core.events import Event, Finished, Piece, Started, Verified
@@ -148,6 +149,16 @@ class FakePair:
             FakePair.most_active = max(FakePair.most_active, FakePair.active)
         try:
             yield from self._stream(generation_config, assistant_config.method, cancel, repeats)
+        finally:
+            with FakePair._lock:
+                FakePair.active -= 1
+
+    def bench_stream(self, plan: Any, *, cancel: threading.Event, **_: Any) -> Iterator[Any]:
+        with FakePair._lock:
+            FakePair.active += 1
+            FakePair.most_active = max(FakePair.most_active, FakePair.active)
+        try:
+            yield from fake_bench.stream(plan, self.target, cancel)
         finally:
             with FakePair._lock:
                 FakePair.active -= 1

@@ -90,7 +90,7 @@ def tables(
             for category in categories
         },
         "sweep": {
-            name: _points(name, points, judged, zero=0 in sweep)
+            name: _points(name, points, judged, zero=0 in sweep and name in METHODS)
             for name in methods
             if len(sweep) > 1 and any(row[0] == name and row[1] is not None for row in points)
         },

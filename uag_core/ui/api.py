@@ -21,7 +21,7 @@ from uag_core.ui.request import CompareRequest, build_request
 from uag_core.ui.runner import Failure, MakePair, batches
 
 
-def _shown(message: str) -> gr.Error:
+def shown(message: str) -> gr.Error:
     """An error that reaches the client as its one line, without a traceback in the log."""
     return gr.Error(message, print_exception=False)
 
@@ -51,10 +51,10 @@ def stream_compare(
                 yield {"status": "done", "result": document}
                 return
             if isinstance(item, Failure):
-                raise _shown(item.message)
+                raise shown(item.message)
             progress.add(item)
         yield _running(progress)
-    raise _shown("The run ended without a result.")
+    raise shown("The run ended without a result.")
 
 
 def make_compare(make_pair: MakePair) -> Callable[..., Any]:
@@ -94,7 +94,7 @@ def make_compare(make_pair: MakePair) -> Callable[..., Any]:
             asked = build_request({k: v for k, v in values.items() if k != "make_pair"})
             yield from stream_compare(asked, make_pair, cancel)
         except UAGError as error:
-            raise _shown(str(error)) from None
+            raise shown(str(error)) from None
         finally:
             cancel.set()
 
@@ -109,6 +109,6 @@ def make_get_run(library: RunLibrary) -> Callable[..., Any]:
         try:
             return library.open(run_id).run
         except UAGError as error:
-            raise _shown(str(error)) from None
+            raise shown(str(error)) from None
 
     return get_run

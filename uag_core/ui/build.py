@@ -11,7 +11,8 @@ import gradio as gr
 from gradio.blocks import Block
 
 from uag_core.runs.library import RunLibrary
-from uag_core.ui import api, compare_tab, run_wiring
+from uag_core.ui import api, benchmark_tab, benchmark_wiring, compare_tab, run_wiring
+from uag_core.ui.benchmark_handlers import BenchmarkHandlers
 from uag_core.ui.handlers import CompareHandlers
 from uag_core.ui.run_page import RunPage
 from uag_core.ui.runner import MakePair, default_pair
@@ -54,10 +55,17 @@ def build_demo(
         delete_cache=(CACHE_CHECK_S, CACHE_LIFE_S),
     ) as demo:
         gr.HTML(HEADER, apply_default_css=False)
-        tab = compare_tab.create_compare_tab(library.shipped())
+        with gr.Tabs(elem_id="tabs"):
+            with gr.Tab("Compare", id="compare"):
+                tab = compare_tab.create_compare_tab(library.shipped())
+            with gr.Tab("Benchmark", id="benchmark"):
+                bench = benchmark_tab.create_benchmark_tab()
         page = RunPage(tab, library)
         _wire(tab, CompareHandlers(tab, make_pair, page))
         run_wiring.wire(page, demo)
+        slot = {"concurrency_id": MODEL_SLOT, "concurrency_limit": 1}
+        benchmark_wiring.wire(bench, BenchmarkHandlers(bench, make_pair), slot)
+        benchmark_wiring.serve(make_pair, slot)
         gr.api(
             api.make_compare(make_pair),
             api_name="compare",

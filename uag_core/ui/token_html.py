@@ -68,21 +68,30 @@ FINISH_WORDS = {
 }
 
 
-def status(message: str, *, state: str = "idle", elapsed_s: float | None = None) -> str:
-    """The status line. The clock is hidden from screen readers, which hear changes of phase."""
+def status(
+    message: str,
+    *,
+    state: str = "idle",
+    elapsed_s: float | None = None,
+    name: str = "uag-status-text",
+) -> str:
+    """The status line, whose text has the id `name`.
+
+    The clock is hidden from screen readers, which hear changes of phase.
+    """
     clock = "" if elapsed_s is None else f"{int(elapsed_s)} s"
     return (
         f'<div class="uag-status" data-state="{text(state)}">'
         '<span class="uag-dot" aria-hidden="true"></span>'
-        f'<span role="status" aria-live="polite" id="uag-status-text">{text(message)}</span>'
+        f'<span role="status" aria-live="polite" id="{name}">{text(message)}</span>'
         f'<span class="uag-clock" aria-hidden="true">{clock}</span></div>'
     )
 
 
-def error(message: str | None) -> str:
+def error(message: str | None, *, name: str = "uag-error-text") -> str:
     """The error region: always in the page, so that a screen reader announces what appears."""
     shown = f'<p class="uag-error"><strong>Error.</strong> {text(message)}</p>' if message else ""
-    return f'<div role="alert" id="uag-error-text">{shown}</div>'
+    return f'<div role="alert" id="{name}">{shown}</div>'
 
 
 def table(caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
