@@ -22,6 +22,7 @@ __all__ = ["DEFAULT_MAX_NEW_TOKENS", "AssistantConfig", "GenerationSettings"]  #
 METHODS = ("uag", "lookup", "uag+lookup")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 REFERENCES = ("transformers", "transformers_uag", "transformers_lookup")
+ASSISTANT_DTYPES = ("auto", "same", "int8")
 SCHEDULES = ("auto", "constant", "heuristic", "heuristic_transient")
 DEFAULT_TARGET = "embedded/target"
 DEFAULT_ASSISTANT = "embedded/assistant"
@@ -51,6 +52,9 @@ class AssistantConfig:
     tokens (None: as long as it is).
     `width` fixes W, the positions of a padded target forward (candidates + 1).
     `fallback` lets the engine decode plainly while drafting does not pay.
+    `assistant_dtype` "int8" drafts with 8-bit weights on a CPU, "same" with the weights as loaded,
+    "auto" with whichever is measured to be faster. It cannot change the output.
+    `compile` compiles the target's and the assistant's steps (see decoding/compiled.py).
     """
 
     assistant: str | None = None  # the assistant's name, so that a saved configuration is whole
@@ -65,6 +69,8 @@ class AssistantConfig:
     min_matching_ngram_size: int = 1
     width: int | None = None
     fallback: bool = True
+    assistant_dtype: str = "auto"
+    compile: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -73,6 +79,11 @@ class AssistantConfig:
             raise InputError(
                 f"num_assistant_tokens_schedule must be one of {', '.join(SCHEDULES)}, "
                 f"not {self.num_assistant_tokens_schedule!r}."
+            )
+        if self.assistant_dtype not in ASSISTANT_DTYPES:
+            raise InputError(
+                f"assistant_dtype must be one of {', '.join(ASSISTANT_DTYPES)}, "
+                f"not {self.assistant_dtype!r}."
             )
         if self.num_assistant_tokens is not None:
             value = number(

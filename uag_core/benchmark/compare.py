@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from uag_core.benchmark.report import Comparison, build
 from uag_core.config import REFERENCES, GenerationSettings
 from uag_core.decoding.engines import Prompt
 from uag_core.decoding.reference import ReferenceEngine
-from uag_core.events import Event
+from uag_core.events import Event, Verified
 from uag_core.models.memory import is_out_of_memory
 
 WARMUP = -1
@@ -72,15 +73,21 @@ def compare(job: Comparison) -> Iterator[CompareStep | CompareDone]:
             else:
                 runs[name].clear()
     document = build(job, exact, width, notices, runs)
-    yield CompareDone(document, runs, _profile(job, width))
+    yield CompareDone(document, runs, _profile(job, width, runs))
 
 
-def _profile(job: Comparison, width: int | None) -> dict[str, Any] | None:
+def _profile(
+    job: Comparison, width: int | None, runs: dict[str, list[list[Event]]]
+) -> dict[str, Any] | None:
     """The cost profile behind the prediction; measured once for a pair, so free by now."""
-    if job.cancelled() or not job.engines.can_draft():
+    if job.cancelled() or not job.engines.can_draft(job.config.method):
         return None
-    profile = job.engines.profile(width, job.cancelled)
-    return None if profile is None else profile.to_dict()
+    profile = job.engines.profile(
+        width, job.cancelled, config=job.config, context=len(job.prompt.target_ids)
+    )
+    rounds = [e for run in runs[job.config.method] for e in run if isinstance(e, Verified)]
+    host = [e.other_s + e.reencode_s for e in rounds if e.num_candidates]
+    return None if profile is None else profile.to_dict(median(host) if host else None)
 
 
 def _runners(job: Comparison, exact: bool, width: int | None) -> dict[str, Runner]:

@@ -120,6 +120,13 @@ def build(
     return result
 
 
+def _assistant(job: Comparison) -> dict[str, str | None] | None:
+    """The assistant as it drafted, with the number format of its weights."""
+    drafter = None if job.cancelled() else job.engines.drafter(job.config)
+    assistant = drafter.model if drafter else job.engines.assistant
+    return assistant.describe() if assistant else None
+
+
 def _predicted(
     job: Comparison, width: int | None, run: list[Event] | None, tpot: float | None
 ) -> float | None:
@@ -127,7 +134,9 @@ def _predicted(
     method = job.config.method
     if run is None or not tpot or job.cancelled() or not job.engines.can_draft(method):
         return None
-    profile = job.engines.profile(width, job.cancelled, method=method)
+    profile = job.engines.profile(
+        width, job.cancelled, config=job.config, context=len(job.prompt.target_ids)
+    )
     data = metrics.summarize(run)
     if not data["num_rounds"] or profile is None:
         return None

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from uag_core.config import MAX_CANDIDATES, AssistantConfig, GenerationSettings
+from uag_core.decoding import drafter as drafters
 from uag_core.decoding import lookup, probes
 from uag_core.decoding import profile as profiles
 from uag_core.decoding.drafting import candidate_cost, maker
+from uag_core.decoding.gains import best_width
 from uag_core.decoding.job import Job, Shapes
 from uag_core.decoding.loop import decode
 from uag_core.decoding.pacing import Pacer
@@ -70,6 +72,12 @@ class Engines:
                 )
         return tuple(found)
 
+    def drafter(self, config: AssistantConfig) -> drafters.Drafter | None:
+        """The form of the assistant that drafts under `config`; chosen once, by measuring."""
+        if self.assistant is None or not config.uses_assistant or not self.can_draft():
+            return None
+        return drafters.choose(self.assistant, config.assistant_dtype)
+
     def can_draft(self, method: str = "uag") -> bool:
         """Whether the proposer of `method` may propose at all. Tries it on the models, once."""
         if method == "lookup":
@@ -106,6 +114,7 @@ class Engines:
         width = self.width(config)
         if not probes.takes_fixed_shapes(target, width):
             return False, None, [f"exact is off: {target.id} cannot be padded to fixed shapes."]
+        width = self._fixed_width(config)
         key = ("rows are independent", width)
         if key not in target.measured:
             target.measured[key] = profiles.rows_are_independent(target, width)
@@ -119,6 +128,15 @@ class Engines:
                 ],
             )
         return True, width, []
+
+    def _fixed_width(self, config: AssistantConfig) -> int:
+        """W for a run: as asked for, else the one that the cost profile promises most of."""
+        width = self.width(config)
+        free = config.width is None and config.num_assistant_tokens is None
+        if not free or config.uses_lookup or not self.can_draft():
+            return width
+        profile = self.profile(width, config=config)
+        return width if profile is None else best_width(profile, width)
 
     @staticmethod
     def width(config: AssistantConfig) -> int:
@@ -141,20 +159,26 @@ class Engines:
         width: int | None,
         cancelled: Callable[[], bool] = lambda: False,
         *,
-        method: str = "uag",
+        config: AssistantConfig | None = None,
+        context: int = 0,
     ) -> profiles.CostProfile | None:
         """The pair's cost profile for verifications of this shape, measured once.
 
+        `context` is the length of the text; profiles are kept per bucket of lengths.
+
         None when `cancelled()` became true while it was measured.
         """
-        helper = self.assistant if method != "lookup" and self.can_draft() else None
+        drafter = self.drafter(config or AssistantConfig())
+        helper = drafter.model if drafter else None
         known = self.target.measured
-        key = ("profile", width, tuple(helper.describe().values()) if helper else None)
+        bucket = profiles.bucket(context)
+        key = ("profile", width, bucket, tuple(helper.describe().values()) if helper else None)
         if key not in known:
             measured = profiles.measure(
                 self.target,
                 helper,
                 width=width,
+                context=bucket,
                 cancelled=cancelled,
             )
             if measured is None:
@@ -206,18 +230,25 @@ class Engines:
             return decode(job)
         profile = None
         if settings.max_new_tokens:
-            profile = self.profile(width, cancelled, method=config.method)
+            profile = self.profile(width, cancelled, config=config, context=len(prompt.target_ids))
+        drafter = self.drafter(config) if make_proposer is None else None
+        if drafter is not None:
+            job.notices = (*job.notices, *drafter.notices)
+        most = self.width(config) - 1
         pacer = Pacer(
             config,
-            max_candidates=min(job.shapes.max_candidates, self.width(config) - 1),
-            plain_step_s=None if profile is None else profile.plain_step_s,
+            max_candidates=min(job.shapes.max_candidates, most if width is None else width - 1),
+            profile=profile,
             same_shape=width is not None,
+            blind=drafter is not None and drafter.model.input_device.type != "cpu",
+            prompt_tokens=len(prompt.assistant_ids or ()),
+            new_tokens=settings.max_new_tokens,
         )
         if make_proposer is None:
             make_proposer = maker(
                 config,
                 job,
-                assistant=self.assistant,
+                assistant=drafter.model if drafter else self.assistant,
                 assistant_ids=prompt.assistant_ids,
                 same_tokenizer=self.path == "ids",
                 cost=candidate_cost(

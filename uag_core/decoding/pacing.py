@@ -1,9 +1,10 @@
 """How much to draft, and when not to draft at all.
 
 speedup = tokens per round / (v + d c + o), with v the verify time, c the draft step and o the host
-work, each over the plain step t1. While an estimate from this run's own medians says that drafting
-loses, the loop decodes plainly and probes again now and then. Nothing outlives a run.
-Knows times and counts only.
+work, each over the plain step t1. What the cost profile and the rounds so far promise decides:
+whether drafting begins at all, how long each draft is, and when the loop decodes plainly. While it
+does, drafting is tried again now and then, as often as a small share of the time allows, so that a
+bad pair costs next to nothing. Nothing outlives a run. Knows times and counts only.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from statistics import median
+from typing import Protocol
 
 from uag_core.config import AssistantConfig
+from uag_core.decoding.gains import USUAL, Costs, best_draft, tokens_per_round
 
 _DEFAULT_DRAFT = 4
 _WINDOW = 24
-_TRIAL_ROUNDS = 4
 _FIRST_PAUSE = 8
 _LONGEST_PAUSE = 128
-# Acceptance of one more token that is assumed before there is anything to go by.
+# Share of the run's plain steps that trials which gain nothing may cost altogether.
+_TRIAL_SHARE = 0.03
+# Rounds' worth of the usual acceptance that are assumed at first; after a pause, of none.
+_PRIOR_ROUNDS = 2.0
 _PRIOR_ACCEPTED, _PRIOR_SEEN = 3.0, 5.0
 _BINS = 8
 
@@ -51,6 +56,13 @@ class Calibration:
         self._seen[index] += 1
 
 
+class Prices(Costs, Protocol):
+    """A cost profile with the price of reading."""
+
+    @property
+    def prefill_s_per_token(self) -> float | None: ...
+
+
 class Pacer:
     """Decides the draft length of every round.
 
@@ -58,8 +70,12 @@ class Pacer:
         config: what the caller asked for. A fixed `num_assistant_tokens` is obeyed as in
             transformers and never overridden by the fallback.
         max_candidates: W - 1, most candidates a verification can take.
-        plain_step_s: the plain step's time if it is known before the run, else None.
+        profile: the pair's costs, where they have been measured.
+        plain_step_s: the plain step's time where only that is known.
         same_shape: plain rounds cost as much as verifications (padded forwards).
+        blind: a draft cannot be ended by its confidences before it is complete.
+        prompt_tokens: what the assistant has to read before it drafts.
+        new_tokens: most tokens of the run.
     """
 
     def __init__(
@@ -67,14 +83,20 @@ class Pacer:
         config: AssistantConfig,
         *,
         max_candidates: int,
+        profile: Prices | None = None,
         plain_step_s: float | None = None,
         same_shape: bool = False,
+        blind: bool = False,
+        prompt_tokens: int = 0,
+        new_tokens: int = 128,
     ) -> None:
         self.config = config
         self._max = max_candidates
-        self._plain: deque[float] = deque(maxlen=_WINDOW)
-        self._plain_guess = plain_step_s
+        self._profile = profile
+        self._plain_guess = profile.plain_step_s if profile else plain_step_s
         self._same_shape = same_shape
+        self._blind = blind
+        self._plain: deque[float] = deque(maxlen=_WINDOW)
         self._verify: deque[float] = deque(maxlen=_WINDOW)
         self._host: deque[float] = deque(maxlen=_WINDOW)
         self._step: deque[float] = deque(maxlen=_WINDOW)
@@ -86,26 +108,85 @@ class Pacer:
         self._pause = 0
         self._next_pause = _FIRST_PAUSE
         self.pauses = 0
+        self._prior = tokens_per_round(USUAL, max(1, min(4, max_candidates)))
+        self._prior_rounds = _PRIOR_ROUNDS
+        self._balance = 0.0  # seconds that drafting has gained (or lost) so far
+        self._tokens = 0
         self._drafts, self._made = 8.0, 8.0  # draft tokens, and candidates made of them
         self._first_length = float(config.num_assistant_tokens or _DEFAULT_DRAFT)
         self._length = self._first_length
         self._chance = 1.0  # that the whole draft so far is accepted
+        self._hopeless = self.falls_back and not self._worth_starting(prompt_tokens, new_tokens)
 
     @property
     def adapts(self) -> bool:
         """Whether the draft length is ours to choose."""
         return self.config.num_assistant_tokens is None
 
+    @property
+    def falls_back(self) -> bool:
+        return self.adapts and self.config.fallback
+
+    def _worth_starting(self, prompt_tokens: int, new_tokens: int) -> bool:
+        """Whether the profile leaves room for a gain, reading the prompt included."""
+        profile, plain = self._profile, self.plain_step()
+        if profile is None or profile.draft_step_s is None or not plain:
+            return True
+        reading = prompt_tokens * (profile.prefill_s_per_token or 0.0)
+
+        def gain(acceptance: float) -> float:
+            speedup = self._best(acceptance)[1]
+            return new_tokens * plain * (1 - 1 / speedup) - reading
+
+        if gain(USUAL) > 0:
+            return True
+        # Only a rare pair could pay: it may be tried where the trial is cheap.
+        trial = reading + 2 * profile.draft_step_s
+        return gain(0.95) > 0 and trial < _TRIAL_SHARE * new_tokens * plain
+
+    def _best(self, acceptance: float) -> tuple[int, float]:
+        return best_draft(
+            acceptance,
+            self._max,
+            plain=self.plain_step() or 1.0,
+            verify=[self._verify_s(count) for count in range(self._max + 1)],
+            step=self._step_s(),
+            host=median(self._host) if self._host else 0.0,
+        )
+
+    def _verify_s(self, candidates: int) -> float:
+        """Time of a verification of so many candidates, in seconds."""
+        if self._profile is None:
+            return median(self._verify) if self._verify else self._plain_guess or 1.0
+        known = self._profile.verify_at(self._max + 1)
+        scale = median(self._verify) / known if self._same_shape and self._verify else 1.0
+        return scale * self._profile.verify_at((self._max if self._same_shape else candidates) + 1)
+
+    def _step_s(self) -> float:
+        if self._step:
+            return median(self._step)
+        return (self._profile.draft_step_s or 0.0) if self._profile else 0.0
+
     def draft_limit(self) -> int:
         """Most draft tokens for the next round; 0 means decode plainly."""
         self._chance = 1.0
         if not self.adapts:
             return max(1, int(self._length))
-        if self._pause > 0:
+        if self._hopeless or self._pause > 0:
             self._pause -= 1
             return 0
+        if self.pauses and self._prior_rounds < _PRIOR_ROUNDS and not self._emitted:
+            # A trial: what it may cost must have been earned by plain steps.
+            lost = self._trial_cost() - self._balance
+            if lost > _TRIAL_SHARE * self._tokens * (self.plain_step() or 0.0):
+                return 0
+        most = self._best(self._accepted / self._seen)[0] if self._blind else self._max
         # So many draft tokens fill the verification, as this pair's vocabularies compare.
-        return min(3 * self._max, max(self._max, round(self._max * self._drafts / self._made)))
+        return min(3 * self._max, max(most, round(most * self._drafts / self._made)))
+
+    def _trial_cost(self) -> float:
+        plain = self.plain_step() or 0.0
+        return max(0.0, self._verify_s(1) + self._step_s() - plain)
 
     @property
     def decide(self) -> Callable[[float], bool] | None:
@@ -121,7 +202,9 @@ class Pacer:
         if not self.adapts:
             return True
         self._chance *= self._calibration(confidence)
-        step = median(self._step) if self._step else 0.0
+        step = self._step_s()
+        if not self._same_shape and self._profile is not None:
+            step += max(0.0, (self._verify_s(self._max) - self._verify_s(1)) / max(1, self._max))
         gain = self._chance * (self._accepted / self._seen) * self._token_time()
         return gain > step
 
@@ -136,24 +219,33 @@ class Pacer:
         """Time of a plain step as far as it is known, in seconds."""
         if self._plain:
             return median(self._plain)
-        if self._same_shape and self._verify:
-            return median(self._verify) + (median(self._host) if self._host else 0.0) / 2
+        if self._same_shape:
+            if self._verify:
+                return median(self._verify) + (median(self._host) if self._host else 0.0) / 2
+            if self._profile is not None:
+                return self._profile.verify_at(self._max + 1)
         return self._plain_guess
 
     def _round_time(self) -> float:
         drafted = sum(self._drafted) / len(self._drafted)
-        return median(self._verify) + median(self._host) + drafted * median(self._step or [0.0])
+        return median(self._verify) + median(self._host) + drafted * self._step_s()
 
     def predicted_speedup(self) -> float | None:
-        """Tokens per round over the round's cost in plain steps; None before any draft round."""
+        """Tokens per round over the round's cost in plain steps; None before any draft round.
+
+        Few rounds are read with caution: as if some usual ones had been seen as well.
+        """
         plain = self.plain_step()
         if not self._emitted or not plain:
             return None
-        return (sum(self._emitted) / len(self._emitted)) * plain / self._round_time()
+        rounds = len(self._emitted) + self._prior_rounds
+        emitted = (sum(self._emitted) + self._prior_rounds * self._prior) / rounds
+        return emitted * plain / self._round_time()
 
     def observe_plain(self, seconds: float) -> None:
         """A round without candidates took this long."""
         self._plain.append(seconds)
+        self._tokens += 1
 
     def observe(
         self,
@@ -168,6 +260,7 @@ class Pacer:
     ) -> None:
         """A draft round is over."""
         self._rounds += 1
+        self._tokens += num_accepted + 1
         self._drafted.append(num_draft)
         self._emitted.append(num_accepted + 1)
         if (
@@ -179,6 +272,8 @@ class Pacer:
         self._host.append(host_s)
         if num_draft and self._rounds > 1:  # the first draft contains the assistant's prefill
             self._step.append(draft_s / num_draft)
+        self._balance += (num_accepted + 1) * (self.plain_step() or 0.0)
+        self._balance -= draft_s + verify_s + host_s
         self._seen += min(num_accepted + 1, num_candidates)
         self._accepted += num_accepted
         if self._seen > 60:  # forget slowly: texts change their nature
@@ -209,9 +304,7 @@ class Pacer:
             self._length = max(1.0, self._length - 1)
 
     def _fall_back(self) -> None:
-        if not self.adapts or not self.config.fallback:
-            return
-        if self._rounds < _TRIAL_ROUNDS:
+        if not self.falls_back:
             return
         speedup = self.predicted_speedup()
         if speedup is None:
@@ -220,8 +313,8 @@ class Pacer:
             self._pause = self._next_pause
             self._next_pause = min(_LONGEST_PAUSE, 2 * self._next_pause)
             self.pauses += 1
-            while len(self._emitted) > _TRIAL_ROUNDS:  # what is old must not outvote a probe
-                self._emitted.popleft()
-                self._drafted.popleft()
-        else:
+            self._emitted.clear()  # what is old must not outvote a trial
+            self._drafted.clear()
+            self._prior, self._prior_rounds = 1.0, 1.0
+        elif len(self._emitted) > _FIRST_PAUSE:
             self._next_pause = _FIRST_PAUSE

@@ -5,8 +5,8 @@ Knows models and clocks; it sends them ids that mean nothing and keeps nothing b
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -16,24 +16,64 @@ import torch
 from uag_core.decoding.caches import CachedModel, synchronize
 from uag_core.models.handle import LanguageModel
 
-_CONTEXT = 96
-_WARMUP, _REPEATS = 2, 7
-_BUDGET_S = 0.6
+BUCKETS = (96, 512, 2048, 8192)  # contexts that are told apart, in tokens
+_PADDED_WIDTHS = (4, 5, 6, 8)
+_WIDTHS = (2, 3, 5, 8)
+_GPU_WIDTHS = (12, 16)
+_WARMUP, _REPEATS = 1, 5
+_BUDGET_S = 0.4  # per shape; a large model is stepped three times
 
 
 @dataclass(frozen=True, slots=True)
 class CostProfile:
-    """Median seconds: a plain unpadded target step, a verification of `width` positions in the
-    run's own shape, a draft step; `width` is None for unpadded verification (of 5 positions)."""
+    """Median seconds of a pair's steps behind `context` tokens.
+
+    `plain_step_s` is a plain unpadded target step, `verify_by_width` target forwards of so many
+    positions (in the run's own kind of shape), `draft_step_s` an assistant's step and
+    `prefill_s_per_token` what reading costs it. `width` is None for unpadded verification.
+    """
 
     plain_step_s: float
-    verify_s: float
+    verify_by_width: dict[int, float]
     draft_step_s: float | None
     width: int | None
-    context: int = _CONTEXT
+    prefill_s_per_token: float | None = None
+    context: int = BUCKETS[0]
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    @property
+    def verify_s(self) -> float:
+        """A verification of `width` positions (of 5 where nothing is padded)."""
+        return self.verify_at(self.width or 5)
+
+    def verify_at(self, positions: int) -> float:
+        """A target forward of so many positions; straight lines between what was measured."""
+        points = {**self.verify_by_width}
+        if self.width is None:
+            points.setdefault(1, self.plain_step_s)
+        known = sorted(points)
+        above = next((width for width in known if width >= positions), known[-1])
+        below = max((width for width in known if width <= positions), default=known[0])
+        if above == below:
+            return points[above]
+        share = (positions - below) / (above - below)
+        return points[below] + share * (points[above] - points[below])
+
+    def to_dict(self, host_s: float | None = None) -> dict[str, Any]:
+        """Plain numbers for a run document; `host_s` is host work per round, from a run."""
+        return {
+            "target_step_s": self.plain_step_s,
+            "verify_s": {str(width): self.verify_by_width[width] for width in self.verify_by_width},
+            "draft_step_s": self.draft_step_s,
+            "prefill_s_per_token": self.prefill_s_per_token,
+            "host_s": host_s,
+            "context": self.context,
+            "width": self.width,
+        }
+
+
+def bucket(context: int) -> int:
+    """The context that stands for `context` tokens in a profile."""
+    return next((size for size in BUCKETS if context <= size), BUCKETS[-1])
 
 
 def measure(
@@ -41,39 +81,71 @@ def measure(
     assistant: LanguageModel | None,
     *,
     width: int | None,
+    context: int = BUCKETS[0],
     cancelled: Callable[[], bool] = lambda: False,
 ) -> CostProfile | None:
-    """Time the steps of a pair over a short context; None when cancelled on the way."""
-    plain = _step_time(target, 1, static=False, cancelled=cancelled)
-    verify = _step_time(target, width or 5, static=width is not None, cancelled=cancelled)
+    """Time the steps of a pair behind `context` tokens; None when cancelled on the way."""
+    widths = [*(_PADDED_WIDTHS if width else _WIDTHS), *([width] if width else [])]
+    if target.input_device.type == "cuda":
+        widths += _GPU_WIDTHS
+    widths = sorted(set(widths))
+    plain = step_times(target, [1], static=False, context=context, cancelled=cancelled)
+    verify = step_times(
+        target, widths, static=width is not None, context=context, cancelled=cancelled
+    )
     draft = None
     if assistant is not None:
-        draft = _step_time(assistant, 1, static=False, cancelled=cancelled)
-    if plain is None or verify is None or cancelled():
+        draft = step_times(assistant, [1, 32], static=False, context=context, cancelled=cancelled)
+    if not plain or not verify or cancelled():
         return None
-    return CostProfile(plain_step_s=plain, verify_s=verify, draft_step_s=draft, width=width)
+    return CostProfile(
+        plain_step_s=plain[1],
+        verify_by_width=verify,
+        draft_step_s=draft.get(1) if draft else None,
+        width=width,
+        prefill_s_per_token=draft[32] / 32 if draft and 32 in draft else None,
+        context=context,
+    )
 
 
-def _step_time(
-    lm: LanguageModel, width: int, *, static: bool, cancelled: Callable[[], bool]
-) -> float | None:
-    context = max(1, min(_CONTEXT, lm.context_length - width - 1))
-    ids = _some_ids(lm, context + width)
-    times: list[float] = []
-    with CachedModel(lm, context + width, static=static) as model:
-        if model.prefill(ids[:context], cancelled) is None:
-            return None
-        while len(times) < _WARMUP + _REPEATS and not cancelled():
-            start = perf_counter()
-            model.forward(ids[context:]).argmax(dim=-1).tolist()
-            synchronize(lm)
-            times.append(perf_counter() - start)
-            if lm.is_stateful:
-                continue  # its state cannot be rolled back; for a clock that does not matter
-            model.rollback(width)
-            if sum(times) > _BUDGET_S and len(times) > _WARMUP + 1:
-                break  # a large model: three steps say enough
-    return median(times[_WARMUP:]) if len(times) > _WARMUP else None
+def step_times(
+    lm: LanguageModel,
+    widths: Sequence[int],
+    *,
+    static: bool,
+    context: int = BUCKETS[0],
+    cancelled: Callable[[], bool] = lambda: False,
+) -> dict[int, float]:
+    """Median seconds of a forward of each of `widths` positions behind `context` tokens.
+
+    Widths that the model's context has no room for are left out; all of them when cancelled. The
+    cache is only said to be filled: what it holds does not matter to a clock.
+    """
+    widths = [width for width in widths if width + 1 < lm.context_length]
+    if not widths:
+        return {}
+    context = max(1, min(context, lm.context_length - max(widths) - 1))
+    ids = _some_ids(lm, max(widths))
+    result: dict[int, float] = {}
+    with CachedModel(lm, context + max(widths), static=static) as model:
+        if model.prefill(ids[:1], cancelled) is None:
+            return {}
+        ours = model.pretend(context)
+        for width in widths:
+            times: list[float] = []
+            while len(times) < _WARMUP + _REPEATS:
+                if cancelled():
+                    return {}
+                start = perf_counter()
+                model.forward(ids[:width])
+                synchronize(lm)
+                times.append(perf_counter() - start)
+                if ours:  # a state cannot be rolled back; a clock does not mind
+                    model.rollback(width)
+                if sum(times) > _BUDGET_S and len(times) > _WARMUP + 1:
+                    break
+            result[width] = median(times[_WARMUP:])
+    return result
 
 
 def rows_are_independent(lm: LanguageModel, width: int) -> bool:

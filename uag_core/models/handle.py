@@ -54,6 +54,8 @@ class LanguageModel:
         self.uses_alibi = bool(getattr(config, "alibi", False)) and config.model_type == "falcon"
         parameters = inspect.signature(model.forward).parameters
         self.accepts_positions = "position_ids" in parameters
+        self.quantization: str | None = None  # "int8" for a quantised copy (quantize.py)
+        self.extra_bytes = 0  # memory of such a copy, which lives and dies with this handle
         # What was measured about it here (shape probe, step times); nothing of any run.
         self.measured: dict[Any, Any] = {}
         self.prompt_lock = threading.Lock()  # the tokenizer is shared by all who prompt it
@@ -82,7 +84,7 @@ class LanguageModel:
 
     @property
     def dtype(self) -> str:
-        return str(self.model.dtype).removeprefix("torch.")
+        return self.quantization or str(self.model.dtype).removeprefix("torch.")
 
     @property
     def device(self) -> str:

@@ -98,6 +98,11 @@ class _Entry:
     size: int
     device: str
 
+    @property
+    def bytes(self) -> int:
+        """With what the model made of itself later: its 8-bit copy."""
+        return self.size + getattr(self.model, "extra_bytes", 0)
+
 
 class ModelRegistry:
     """Loaded models by (id, revision, dtype, device), the least recently used dropped first.
@@ -175,7 +180,8 @@ class ModelRegistry:
         limit = self._limit(device)
 
         def too_much() -> bool:
-            return sum(e.size for e in self._entries.values() if e.device == device) > limit
+            sizes = (e.bytes for e in self._entries.values() if e.device == device)
+            return sum(sizes) > limit
 
         self._evict(lambda e: e.device == device and e.model is not model and too_much())
 
@@ -207,7 +213,7 @@ class ModelRegistry:
     def loaded(self) -> tuple[dict[str, str | int | None], ...]:
         """What is kept, least recently used first: id, revision, dtype, device and bytes."""
         with self._mutex:
-            return tuple({**e.model.describe(), "bytes": e.size} for e in self._entries.values())
+            return tuple({**e.model.describe(), "bytes": e.bytes} for e in self._entries.values())
 
     def evict_all(self) -> None:
         """Drop every model that no run holds and give its memory back."""

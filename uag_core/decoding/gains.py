@@ -1,0 +1,74 @@
+"""What drafting is expected to gain, from the costs of a pair and an acceptance.
+
+speedup = tokens per round / (v + d c + o), each cost over the plain step. Knows numbers only.
+Source: Leviathan et al., arXiv 2211.17192, section 3.3.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+# Acceptance of a token that is assumed of a pair before there is anything to go by.
+USUAL = 0.6
+_WIDTHS = (4, 5, 6, 8, 12, 16)
+# A width is for the easy stretches of a text: hard ones draft less than it has room for.
+_EASY = 0.7
+_CLEARLY = 1.05  # another width has to promise so much more than the usual one
+
+
+class Costs(Protocol):
+    """The part of a cost profile that matters here, in seconds."""
+
+    @property
+    def plain_step_s(self) -> float: ...
+    @property
+    def draft_step_s(self) -> float | None: ...
+    @property
+    def verify_by_width(self) -> dict[int, float]: ...
+    def verify_at(self, positions: int) -> float: ...
+
+
+def tokens_per_round(acceptance: float, draft: int) -> float:
+    """Expected tokens of a round with `draft` candidates, each accepted with `acceptance`."""
+    return sum(acceptance**index for index in range(draft + 1))
+
+
+def best_draft(
+    acceptance: float, most: int, *, plain: float, verify: list[float], step: float, host: float
+) -> tuple[int, float]:
+    """The draft length of 1 to `most` that promises most, and its speedup over plain steps.
+
+    `verify[n]` is the time of a verification of n candidates; all times in one unit.
+    """
+    best, length = 0.0, 1
+    for count in range(1, most + 1):
+        cost = verify[min(count, len(verify) - 1)] + count * step + host
+        speedup = tokens_per_round(acceptance, count) * plain / cost
+        if speedup > best:
+            best, length = speedup, count
+    return length, best
+
+
+def best_width(profile: Costs, usual: int) -> int:
+    """W for fixed shapes: `usual`, or the measured width that promises clearly more.
+
+    Judged against the plain step without padding, which is what users would have otherwise.
+    """
+
+    def promise(width: int) -> float:
+        verify = [profile.verify_at(width)] * width
+        step = profile.draft_step_s or 0.0
+        return best_draft(
+            _EASY,
+            width - 1,
+            plain=profile.plain_step_s,
+            verify=verify,
+            step=step,
+            host=0.0,
+        )[1]
+
+    widths = [width for width in _WIDTHS if width in profile.verify_by_width]
+    if usual not in profile.verify_by_width or not widths:
+        return usual
+    best = max(widths, key=promise)
+    return best if promise(best) > _CLEARLY * promise(usual) else usual
