@@ -20,6 +20,7 @@ from typing import Any, NoReturn, TextIO
 from uag_core import cli_bench, cli_save
 from uag_core.cli_text import TextReport, printable
 from uag_core.config import (
+    ASSISTANT_DTYPES,
     DEFAULT_ASSISTANT,
     DEFAULT_MAX_NEW_TOKENS,
     DEFAULT_TARGET,
@@ -107,6 +108,12 @@ def _add_compare_flags(parser: argparse.ArgumentParser) -> None:
     add("--stop", action="append", default=[], metavar="TEXT", help="may be given several times")
     add("--num-assistant-tokens", type=int, metavar="N", help="absent: as many as pay")
     add("--assistant-confidence-threshold", type=float, metavar="X")
+    add(
+        "--assistant-dtype",
+        choices=ASSISTANT_DTYPES,
+        default="auto",
+        help="int8: draft with 8-bit weights on a CPU (never changes the output); default: auto",
+    )
     add("--prompt-lookup-num-tokens", type=int, metavar="N", help="absent: as many as pay")
     add("--max-matching-ngram-size", type=int, metavar="N", help="absent: as long as it matches")
     add("--target-lookbehind", type=int, default=10, metavar="N", help="default: %(default)s")
@@ -248,6 +255,7 @@ def _settings(args: argparse.Namespace) -> tuple[GenerationSettings, AssistantCo
         assistant_confidence_threshold=args.assistant_confidence_threshold,
         prompt_lookup_num_tokens=args.prompt_lookup_num_tokens,
         max_matching_ngram_size=args.max_matching_ngram_size,
+        assistant_dtype=args.assistant_dtype,
         target_lookbehind=args.target_lookbehind,
         assistant_lookbehind=args.assistant_lookbehind,
     )

@@ -87,7 +87,8 @@ def int8_copy(lm: LanguageModel) -> LanguageModel:
     small = copy.copy(lm)
     small.model = model
     small.quantization = "int8"
-    small.measured = {}
+    # What was found out about the model's kind holds for the copy; what was timed does not.
+    small.measured = {key: value for key, value in lm.measured.items() if isinstance(value, bool)}
     return small
 
 
