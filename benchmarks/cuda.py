@@ -1,4 +1,4 @@
-"""The engine on a GPU, at real sizes, in a few minutes: exactness, host work, distance to the bound.
+"""The engine on a GPU at real sizes, in minutes: exactness, host work, distance to the bound.
 
     python -m benchmarks.cuda [--tokens 96] [--acceptance 0.8] [--tiny --device cpu]
 
