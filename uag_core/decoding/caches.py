@@ -157,17 +157,21 @@ class CachedModel:
             return None
         return self._switch - self.length
 
-    def pretend(self, length: int) -> bool:
+    @property
+    def rolls_back(self) -> bool:
+        """Whether positions can be forgotten."""
+        return not self._makes_cache
+
+    def pretend(self, length: int) -> None:
         """Say that `length` positions are in the cache, for timing steps behind a long text.
 
-        False where the cache is not ours to do that (nor to roll back without a trace).
+        Does nothing where the cache is not ours, or where the text would have to be read again.
         """
         if self._cache is None or self._makes_cache or self._read is not None:
-            return False
+            return
         for layer in self._cache.layers:
             layer.length = length
         self.length = self._written = length
-        return True
 
     def rollback(self, count: int) -> None:
         """Forget the last `count` positions; the layers hear of it at the next forward."""

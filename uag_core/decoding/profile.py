@@ -130,7 +130,7 @@ def step_times(
     with CachedModel(lm, context + max(widths), static=static) as model:
         if model.prefill(ids[:1], cancelled) is None:
             return {}
-        ours = model.pretend(context)
+        model.pretend(context)
         for width in widths:
             times: list[float] = []
             while len(times) < _WARMUP + _REPEATS:
@@ -140,7 +140,7 @@ def step_times(
                 model.forward(ids[:width])
                 synchronize(lm)
                 times.append(perf_counter() - start)
-                if ours:  # a state cannot be rolled back; a clock does not mind
+                if model.rolls_back:  # a state cannot be rolled back; a clock does not mind
                     model.rollback(width)
                 if sum(times) > _BUDGET_S and len(times) > _WARMUP + 1:
                     break
