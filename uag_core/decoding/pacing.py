@@ -24,7 +24,7 @@ _LONGEST_PAUSE = 128
 # Share of the run's plain steps that trials which gain nothing may cost altogether.
 _TRIAL_SHARE = 0.03
 # Rounds' worth of the usual acceptance that are assumed at first; after a pause, of none.
-_PRIOR_ROUNDS = 2.0
+_PRIOR_ROUNDS, _FADING = 2.0, 0.85
 _PRIOR_ACCEPTED, _PRIOR_SEEN = 3.0, 5.0
 _BINS = 8
 
@@ -175,7 +175,7 @@ class Pacer:
         if self._hopeless or self._pause > 0:
             self._pause -= 1
             return 0
-        if self.pauses and self._prior_rounds < _PRIOR_ROUNDS and not self._emitted:
+        if self.pauses and not self._emitted:
             # A trial: what it may cost must have been earned by plain steps.
             lost = self._trial_cost() - self._balance
             if lost > _TRIAL_SHARE * self._tokens * (self.plain_step() or 0.0):
@@ -272,6 +272,7 @@ class Pacer:
         self._host.append(host_s)
         if num_draft and self._rounds > 1:  # the first draft contains the assistant's prefill
             self._step.append(draft_s / num_draft)
+        self._prior_rounds *= _FADING
         self._balance += (num_accepted + 1) * (self.plain_step() or 0.0)
         self._balance -= draft_s + verify_s + host_s
         self._seen += min(num_accepted + 1, num_candidates)
