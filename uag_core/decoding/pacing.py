@@ -263,9 +263,7 @@ class Pacer:
         self._tokens += num_accepted + 1
         self._drafted.append(num_draft)
         self._emitted.append(num_accepted + 1)
-        if (
-            0 < num_candidates < self._max
-        ):  # a list that was cut says nothing about the vocabularies
+        if 0 < num_candidates < self._max:  # a list that was cut says nothing of vocabularies
             self._drafts += num_draft
             self._made += num_candidates
         self._verify.append(verify_s)
