@@ -27,6 +27,7 @@ from uag_core import AssistantConfig, GenerationSettings, ModelPair
 from uag_core.events import Verified
 from uag_core.models.handle import LanguageModel
 
+CONFIG = AssistantConfig(num_assistant_tokens=4)
 SHORT = "Explain how rain forms, and give an example of a place where it rains every day. "
 
 
@@ -61,7 +62,8 @@ class Timed:
 @contextmanager
 def timed_models(pair: ModelPair, spent: list[float]) -> Iterator[list[Timed]]:
     """Both models replaced by `Timed` ones for a while."""
-    handles: list[LanguageModel] = [lm for lm in (pair.target, pair.assistant) if lm is not None]
+    drafter = pair.engines.drafter(CONFIG)
+    handles: list[LanguageModel] = [pair.target, *([drafter.model] if drafter else [])]
     stand_ins = [Timed(lm.model, spent) for lm in handles]
     try:
         for lm, stand_in in zip(handles, stand_ins, strict=True):
@@ -78,14 +80,12 @@ def prompt_ids(pair: ModelPair, count: int) -> list[int]:
     return (ids * (count // len(ids) + 1))[:count]
 
 
-def host_times(
-    pair: ModelPair, prompt: list[int], tokens: int, spent: list[float], config: AssistantConfig
-) -> list[float]:
+def host_times(pair: ModelPair, prompt: list[int], tokens: int, spent: list[float]) -> list[float]:
     """Seconds of host work of every draft round but the first, which reads the prompt."""
     result: list[float] = []
     settings = GenerationSettings(max_new_tokens=tokens, eos_token_ids=())
     last, before = 0.0, spent[0]
-    for event in pair.stream(prompt, settings, config):
+    for event in pair.stream(prompt, settings, CONFIG):
         if not isinstance(event, Verified):
             continue
         if event.round > 1 and event.num_candidates:
@@ -96,16 +96,16 @@ def host_times(
 
 def measure(pair: ModelPair, count: int, tokens: int) -> tuple[list[float], list[float]]:
     """Host work of each round behind `count` tokens: with the real models, and replayed."""
-    config = AssistantConfig(num_assistant_tokens=4)
     prompt = prompt_ids(pair, count)
     spent = [0.0]
+    host_times(pair, prompt, 8, spent)  # warm-up; what is measured about a pair is measured now
     with timed_models(pair, spent) as stand_ins:
-        real = host_times(pair, prompt, tokens, spent, config)
+        real = host_times(pair, prompt, tokens, spent)
         replayed: list[float] = []
         for _ in range(3):
             for stand_in in stand_ins:
                 stand_in.replay()
-            replayed += host_times(pair, prompt, tokens, spent, config)
+            replayed += host_times(pair, prompt, tokens, spent)
     return real, replayed
 
 
@@ -118,7 +118,6 @@ def main() -> None:
     arguments = parser.parse_args()
     lengths = [int(part) for part in arguments.lengths.split(",")]
     pair = ModelPair(dtype=arguments.dtype)
-    measure(pair, lengths[0], 8)  # warm-up
     real: dict[int, list[float]] = {count: [] for count in lengths}
     replayed: dict[int, list[float]] = {count: [] for count in lengths}
     for repeat in range(arguments.repeats):
