@@ -54,7 +54,6 @@ class AssistantConfig:
     `fallback` lets the engine decode plainly while drafting does not pay.
     `assistant_dtype` "int8" drafts with 8-bit weights on a CPU, "same" with the weights as loaded,
     "auto" with whichever is measured to be faster. It cannot change the output.
-    `compile` compiles the target's and the assistant's steps (see decoding/compiled.py).
     """
 
     assistant: str | None = None  # the assistant's name, so that a saved configuration is whole
@@ -70,7 +69,6 @@ class AssistantConfig:
     width: int | None = None
     fallback: bool = True
     assistant_dtype: str = "auto"
-    compile: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
