@@ -13,6 +13,7 @@ from gradio.blocks import Block
 from uag_core.runs.library import RunLibrary
 from uag_core.ui import api, benchmark_tab, benchmark_wiring, compare_tab, run_wiring
 from uag_core.ui.benchmark_handlers import BenchmarkHandlers
+from uag_core.ui.fair_queue import FairQueue
 from uag_core.ui.handlers import CompareHandlers
 from uag_core.ui.run_page import RunPage
 from uag_core.ui.runner import MakePair, default_pair
@@ -38,6 +39,11 @@ class StudioBlocks(gr.Blocks):
 
     def get_config_file(self) -> Any:
         return {**super().get_config_file(), "protocol": "sse_v2.1"}
+
+    def queue(self, *arguments: Any, **options: Any) -> Any:
+        super().queue(*arguments, **options)
+        self._queue.__class__ = FairQueue
+        return self
 
 
 def build_demo(

@@ -23,6 +23,7 @@ from uag_core.config import (
 )
 from uag_core.errors import InputError
 from uag_core.runs.document import request_of
+from uag_core.ui import limits
 
 MAX_REPEATS = 20
 MAX_PROMPT_CHARACTERS = 400_000
@@ -198,7 +199,7 @@ def build_request(values: Mapping[str, Any]) -> CompareRequest:
         settings["max_new_tokens"] = DEFAULT_MAX_NEW_TOKENS
     method = values.get("method") or "uag"
     drafting: dict[str, Any] = {name: values.get(name) for name in ASSISTANT_NAMES}
-    return CompareRequest(
+    asked = CompareRequest(
         prompt=values.get("prompt") or "",
         target=values.get("target") or "",
         assistant=values.get("assistant") or "",
@@ -216,3 +217,9 @@ def build_request(values: Mapping[str, Any]) -> CompareRequest:
         references=_strings("references", values.get("references")),
         repeats=_repeats(values.get("repeats")),
     )
+    limits.current().check(
+        prompt=asked.prompt,
+        max_new_tokens=asked.settings.max_new_tokens,
+        repeats=asked.repeats,
+    )
+    return asked

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from uag_core.errors import OutOfMemoryError, RunCancelled, UAGError
-from uag_core.ui import zerogpu
+from uag_core.ui import limits, zerogpu
+from uag_core.ui.limits import TimedFlag
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +99,8 @@ class _Worker:
         self.items: queue.Queue[Any] = queue.Queue(maxsize=QUEUE_SIZE)
         self.finished = threading.Event()
         self.abandoned = threading.Event()
-        self._request, self._make_pair, self._cancel = request, make_pair, cancel
+        self._request, self._make_pair = request, make_pair
+        self._cancel: Any = TimedFlag(cancel, limits.current().run_seconds)
         # With the context of the event: on ZeroGPU it says whose quota a run is charged to.
         context = contextvars.copy_context()
         self._thread = threading.Thread(
@@ -122,13 +124,24 @@ class _Worker:
         self._put(Loading(str(message)))
 
     def _waiting(self, ahead: int) -> None:
+        self._cancel.restart()
         self._put(Loading(f"Waiting for the device, {ahead} ahead"))
 
     def _run(self) -> None:
         try:
-            self._put(self._compare())
+            self._put(self._ended(self._compare()))
         finally:
             self.finished.set()
+
+    def _ended(self, last: Any) -> Any:
+        """The last item, which says so where it was the time limit that ended the run."""
+        if not self._cancel.expired:
+            return last
+        document = getattr(last, "document", None)
+        if isinstance(document, dict):
+            document.setdefault("notices", []).append(self._cancel.notice)
+            return last
+        return Failure(self._cancel.notice)
 
     def _compare(self) -> Any:
         """Runs what was asked for; returns its last item, or the failure that took its place."""

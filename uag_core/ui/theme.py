@@ -5,10 +5,17 @@ System fonts only, so that the page is the same without a network. Knows no comp
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
+
+from uag_core.errors import InputError
+from uag_core.ui import security
+
+MCP_VARIABLE = "UAG_MCP"
 
 CSS = sorted((Path(__file__).resolve().parents[2] / "assets" / "css").glob("*.css"))
 
@@ -76,10 +83,10 @@ def theme() -> gr.themes.Base:
 
 
 def launch_options() -> dict[str, Any]:
-    """Options of `launch()` that every way of starting the app shares.
+    """Options that every way of starting the app shares: `launch` and `mount_gradio_app`.
 
     Nothing is recorded or monitored, and no exception text reaches a visitor except the errors
-    that are raised to be shown.
+    that are raised to be shown. Raises `InputError` on an environment that cannot be meant.
     """
     return {
         "theme": theme(),
@@ -90,4 +97,16 @@ def launch_options() -> dict[str, Any]:
         "ssr_mode": False,
         "max_file_size": MAX_UPLOAD,
         "show_error": False,
+        "max_file_size": security.MAX_BODY_BYTES,
+        "app_kwargs": {"middleware": security.middleware()},
+        "mcp_server": mcp_server(os.environ.get(MCP_VARIABLE)),
     }
+
+
+def mcp_server(text: str | None) -> bool:
+    """Whether UAG_MCP asks for the endpoints as tools. Raises `InputError` where it cannot be."""
+    if (text or "").strip().lower() not in ("1", "true", "yes", "on"):
+        return False
+    if importlib.util.find_spec("mcp") is None:
+        raise InputError(f"{MCP_VARIABLE} needs a package: pip install 'gradio[mcp]'.")
+    return True
