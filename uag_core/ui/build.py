@@ -11,7 +11,7 @@ import gradio as gr
 from gradio.blocks import Block
 
 from uag_core.runs.library import RunLibrary
-from uag_core.ui import api, benchmark_tab, benchmark_wiring, compare_tab, run_wiring
+from uag_core.ui import api, benchmark_tab, benchmark_wiring, compare_tab, embed, run_wiring
 from uag_core.ui.benchmark_handlers import BenchmarkHandlers
 from uag_core.ui.fair_queue import FairQueue
 from uag_core.ui.handlers import CompareHandlers
@@ -64,9 +64,10 @@ def build_demo(
         with gr.Tabs(elem_id="tabs"):
             with gr.Tab("Compare", id="compare"):
                 tab = compare_tab.create_compare_tab(library.shipped())
+                page = RunPage(tab, library)
+                embed.create_panel(page)
             with gr.Tab("Benchmark", id="benchmark"):
                 bench = benchmark_tab.create_benchmark_tab()
-        page = RunPage(tab, library)
         _wire(tab, CompareHandlers(tab, make_pair, page))
         run_wiring.wire(page, demo)
         slot = {"concurrency_id": MODEL_SLOT, "concurrency_limit": 1}

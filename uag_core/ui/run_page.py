@@ -129,15 +129,9 @@ class RunPage:
 
         return open_recorded
 
-    def open_link(self, data: Updates, request: gr.Request) -> Updates:
-        """Opens the run that the page's address names with `?run=ID`, if it does."""
-        run_id = (getattr(request, "query_params", None) or {}).get("run")
-        if run_id is None:
-            return {self.tab.error: gr.skip()}
-        try:
-            return self._opened(self.library.open(run_id), data, "Opened a run from its link")
-        except UAGError as error:
-            return self._failed(error)
+    def open_id(self, run_id: str, data: Updates) -> Updates:
+        """The page with the run of that id. Raises `InputError` where there is none."""
+        return self._opened(self.library.open(run_id), data, "Opened a run from its link")
 
     def open_file(self, data: Updates, request: gr.Request) -> Updates:
         """Opens an uploaded file. Whatever is wrong with it, the page stays as it is."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import gradio as gr
 
+from uag_core.ui import embed
 from uag_core.ui.run_page import RunPage
 
 # The browser saves the file that the server made: a button's own value is fetched before a click.
@@ -32,7 +33,7 @@ def wire(page: RunPage, demo: gr.Blocks) -> None:
     reads, fills = page.inputs, page.outputs
 
     results.wire()
-    demo.load(page.open_link, inputs=reads, outputs=fills, **QUIET)
+    demo.load(embed.opener(page), inputs=reads, outputs=[*fills, results.active], **QUIET)
     for button, run_id in tab.bar.recorded:
         button.click(page.opener(run_id), inputs=reads, outputs=fills, **QUIET)
     upload = tab.bar.upload

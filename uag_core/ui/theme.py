@@ -15,6 +15,7 @@ import gradio as gr
 from uag_core.errors import InputError
 from uag_core.ui import security
 
+EMBED = Path(__file__).resolve().parents[2] / "assets" / "embed"
 MCP_VARIABLE = "UAG_MCP"
 
 CSS = sorted((Path(__file__).resolve().parents[2] / "assets" / "css").glob("*.css"))
@@ -91,16 +92,26 @@ def launch_options() -> dict[str, Any]:
     return {
         "theme": theme(),
         "css_paths": CSS,
+        "head": embed_head(),
         "footer_links": ["settings"],
         "run_history": False,
         "enable_monitoring": False,
         "ssr_mode": False,
         "max_file_size": MAX_UPLOAD,
         "show_error": False,
-        "max_file_size": security.MAX_BODY_BYTES,
         "app_kwargs": {"middleware": security.middleware()},
         "mcp_server": mcp_server(os.environ.get(MCP_VARIABLE)),
     }
+
+
+def embed_head() -> str:
+    """The style and the script of compact views, for the page's head: they act before it is drawn.
+
+    Not among the style sheets, which gradio confines to its own container.
+    """
+    style = (EMBED / "embed.css").read_text(encoding="utf-8")
+    script = (EMBED / "embed.js").read_text(encoding="utf-8")
+    return f"<style>{style}</style><script>{script}</script>"
 
 
 def mcp_server(text: str | None) -> bool:
