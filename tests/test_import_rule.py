@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("models", "decoding"),
     ("benchmark", "runs"),
     ("pair", "result"),
-    ("recipe", "cli", "bench_text", "cli_bench", "cli_save", "cli_text", "ui"),
+    ("recipe", "cli", "bench_text", "cli_bench", "cli_save", "cli_text", "cluster", "ui"),
     ("app",),
 )
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}

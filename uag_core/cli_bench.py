@@ -70,6 +70,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--top-p", type=float, metavar="X")
     add("--seed", type=int, metavar="N", help="for sampling; default 0")
     add("--out", metavar="FILE", help="keep the rows in FILE and go on from what it holds")
+    add("--ray", metavar="ADDRESS", help="spread over a Ray cluster: local, auto or host:port")
+    add("--workers", type=int, metavar="N", help="of the cluster; default one for each GPU")
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
 
 
@@ -120,20 +122,40 @@ def run(
     plan = plan_of(args)
     file = RowFile(args.out) if args.out else None
     output, status = sys.stdout, 0
+    models = {
+        "target": args.target,
+        "assistant": args.assistant if plan.uses_assistant else None,
+        "dtype": args.dtype,
+        "device": args.device,
+    }
+    if args.workers is not None and (args.workers < 1 or not args.ray):
+        raise InputError("workers must be at least 1, and needs --ray.")
+    if args.ray and file is not None:
+        raise InputError("--out goes with one process: leave it out, or --ray.")
     with contextlib.redirect_stdout(sys.stderr):
-        pair = make_pair(
-            target=args.target,
-            assistant=args.assistant if plan.uses_assistant else None,
-            dtype=args.dtype,
-            device=args.device,
-            progress=progress,
-        )
-        document, status = _measure(pair, plan, file, progress)
+        if args.ray:
+            document = _on_cluster(plan, models, args, progress)
+        else:
+            pair = make_pair(**models, progress=progress)
+            document, status = _measure(pair, plan, file, progress)
     if document is None:
         progress("Nothing was measured.")
         return status
     _write(document, output, as_json=args.json)
     return status
+
+
+def _on_cluster(
+    plan: Plan, models: dict[str, Any], args: argparse.Namespace, progress: Callable[[str], None]
+) -> dict[str, Any]:
+    from uag_core import cluster
+
+    def line(step: cluster.ClusterProgress) -> None:
+        died = f", {step.deaths} workers died" if step.deaths else ""
+        progress(f"{step.done} of {step.total} prompts, {len(step.workers)} workers{died}.")
+
+    where = cluster.Cluster(address=args.ray, workers=args.workers)
+    return cluster.bench(plan, models, where, progress=line)
 
 
 def _measure(
