@@ -42,7 +42,6 @@ class Tally:
     ended: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     waits_s: list[float] = field(default_factory=list)
-    ranks: list[int] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, how: str) -> None:
@@ -98,7 +97,6 @@ def one_client(
             job.cancel()
             tally.add("cancelled")
             continue
-        rank = job.status().rank
         try:
             result = job.result(timeout=PATIENCE_S)["result"]
         except Exception as error:  # noqa: BLE001 - counted and shown at the end
@@ -108,8 +106,6 @@ def one_client(
             continue
         with tally.lock:
             tally.waits_s.append(time.monotonic() - started)
-            if rank is not None:
-                tally.ranks.append(rank)
         answers = (result["baseline"]["token_ids"], result["assisted"]["token_ids"])
         right = all(list(ids) == expected for ids in answers)
         tally.add("right" if right else "wrong")
@@ -160,7 +156,6 @@ def load(
             "median": round(statistics.median(waits), 1) if waits else None,
             "largest": round(waits[-1], 1) if waits else None,
         },
-        "largest_position_in_queue": max(tally.ranks, default=None),
         "memory_mb": sizes,
         "alone_afterwards": {"right": alone, "seconds": round(time.monotonic() - started, 1)},
     }

@@ -132,6 +132,7 @@ def run(
         raise InputError("workers must be at least 1, and needs --ray.")
     if args.ray and file is not None:
         raise InputError("--out goes with one process: leave it out, or --ray.")
+    document: dict[str, Any] | None
     with contextlib.redirect_stdout(sys.stderr):
         if args.ray:
             document = _on_cluster(plan, models, args, progress)

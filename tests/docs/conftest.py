@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tests.ui.conftest import browser, url  # noqa: F401
+from tests.ui.conftest import library, url  # noqa: F401

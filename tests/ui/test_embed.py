@@ -15,6 +15,7 @@ from tests.ui.fake_pair import FakePair
 pytestmark = pytest.mark.browser
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DONE = "#results .uag-number"
+PROMPT = "(document.querySelector('#prompt textarea') || {value: ''}).value"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -75,7 +76,7 @@ def test_run_inside_a_frame(page, docs, url) -> None:
 def test_an_address_fills_the_form(page, url) -> None:
     asked = {"prompt": "Who's <b>there</b>?", "target": "fake/fast", "max_new_tokens": "12"}
     page.goto(f"{url}?{urlencode(asked)}")
-    page.wait_for_function("document.querySelector('#prompt textarea').value.includes('there')")
+    page.wait_for_function(f"{PROMPT}.includes('there')")
     assert page.input_value("#prompt textarea") == asked["prompt"]
     assert page.input_value("#target input") == "fake/fast"
     assert page.input_value("#max-new-tokens :is(input, textarea)") == "12"
@@ -109,5 +110,5 @@ def test_the_embed_panel_gives_snippets_that_open_the_same(page, url) -> None:
     page.wait_for_function(f"{box.format('frame')}.includes('view=chart')")
     link = page.evaluate(box.format("link"))
     page.goto(link)
-    page.wait_for_function("document.querySelector('#prompt textarea').value.includes('quoted')")
+    page.wait_for_function(f"{PROMPT}.includes('quoted')")
     assert page.input_value("#prompt textarea") == 'A "quoted" & <odd> prompt'

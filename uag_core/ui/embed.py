@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
+from gradio.blocks import Block
 
 from uag_core.errors import UAGError
 from uag_core.ui import addresses, token_html
@@ -134,7 +135,7 @@ def create_panel(page: RunPage) -> None:
         texts = snippets(parts, data.get(view) or "compare", data.get(theme) or "system")
         return [f'<p class="uag-share-note">{line}</p>', *texts]
 
-    reads = {*tab.inputs.values(), results.current, view, theme}
+    reads: set[Block] = {*tab.inputs.values(), results.current, view, theme}
     for event in (panel.expand, view.change, theme.change):
         event(fill, inputs=reads, outputs=[note, *boxes], **QUIET).then(
             None, inputs=boxes, outputs=boxes, js=COMPLETE, **QUIET
