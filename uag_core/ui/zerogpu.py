@@ -132,7 +132,9 @@ def _stream(task: str, job: Plain) -> Generator[list[Plain], None, None]:
         yield batch
 
 
-gpu_stream = _stream if spaces is None else spaces.GPU(duration=duration)(_stream)
+# A folder that happens to be called "spaces" imports as well, as an empty package.
+_decorate = getattr(spaces, "GPU", None)
+gpu_stream = _stream if _decorate is None else _decorate(duration=duration)(_stream)
 
 
 # In the process that serves the page
