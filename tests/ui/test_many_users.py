@@ -16,6 +16,7 @@ from gradio_client import Client
 from tests.ui.fake_pair import FakePair, document
 from uag_core.errors import InputError
 from uag_core.ui import limits, runner
+from uag_core.ui.bench_request import build_bench_request
 from uag_core.ui.fair_queue import MAX_WAITING_EACH, fair_order
 from uag_core.ui.limits import Limits, TimedFlag
 from uag_core.ui.request import build_request
@@ -112,6 +113,8 @@ def test_a_hosted_app_refuses_what_is_too_much(monkeypatch, values, line) -> Non
     monkeypatch.setenv("UAG_HOSTED", "1")
     with pytest.raises(InputError, match=line):
         build_request(asked)
+    with pytest.raises(InputError, match=line):
+        build_bench_request({**asked, "prompts": [asked["prompt"]]})
 
 
 def test_the_time_of_a_run_does_not_count_while_it_waits() -> None:

@@ -23,6 +23,7 @@ from uag_core.config import (
     GenerationSettings,
 )
 from uag_core.errors import InputError
+from uag_core.ui import limits
 
 MAX_BYTES = 1_000_000  # of pasted or uploaded prompts
 MAX_RUNS = 4_000  # prompts x engines x repeats
@@ -89,6 +90,11 @@ def build_bench_request(values: Mapping[str, Any]) -> BenchRequest:
         sweep=values.get("sweep") or (None,),
         repeats=_whole("repeats", values.get("repeats")) or 1,
         exact=values.get("exact", True),
+    )
+    limits.current().check(
+        prompt=max((item.prompt for item in plan.prompts), key=len, default=""),
+        max_new_tokens=plan.settings.max_new_tokens,
+        repeats=plan.repeats,
     )
     return BenchRequest(
         plan=plan,
