@@ -195,6 +195,49 @@ def test_while_the_assistant_pauses_only_the_lookup_proposes() -> None:
     assert found.source == "lookup"
 
 
+def test_a_short_answer_never_pays_for_reading_the_prompt() -> None:
+    """Two steps to read it: the first rounds that would be the assistant's are let go."""
+    proposer = CombinedProposer(
+        LookupProposer(tiny().codec, range(20, 60)),
+        Scripted(lambda _, limit: [3] * limit),
+        plain_step=lambda: 0.020,
+        draft_step_s=0.002,
+        prompt_tokens=64 * 19,
+    )
+    ledger = TargetLedger(tiny().codec, [1], 10)
+    asked = []
+    for token_id in range(70, 80):
+        proposal = proposer.propose(ledger, 5, 5, lambda _: True)
+        asked.append(bool(proposal.candidate_ids))
+        proposer.commit([token_id], [b"x"])
+    assert asked[:3] == [False] * 3
+    assert asked[3]
+    fixed = CombinedProposer(
+        LookupProposer(tiny().codec, range(20, 60)),
+        Scripted(lambda _, limit: [3] * limit),
+        plain_step=lambda: 0.020,
+        draft_step_s=0.002,
+        prompt_tokens=64 * 19,
+        always=True,
+    )
+    assert fixed.propose(ledger, 5, 5, lambda _: True).candidate_ids
+
+
+def test_an_assistant_that_does_not_pay_is_tried_now_and_then() -> None:
+    proposer = CombinedProposer(
+        LookupProposer(tiny().codec, [11]),
+        Scripted(lambda _, limit: [3] * limit),
+        plain_step=lambda: 0.020,
+        draft_step_s=0.019,
+    )
+    proposer._rounds, ledger = 1, TargetLedger(tiny().codec, [1], 10)
+    asked = 0
+    for token_id in range(100, 200):
+        asked += bool(proposer.propose(ledger, 5, 5, lambda _: True).candidate_ids)
+        proposer.commit([token_id], [b"x"])
+    assert 2 <= asked <= 5
+
+
 def test_an_assistant_that_is_always_wrong_loses_its_turn() -> None:
     proposer = combined(4, [11, 12, 13, 14, 15])
     ledger = TargetLedger(tiny().codec, [1], 10)

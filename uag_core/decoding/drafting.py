@@ -44,11 +44,12 @@ def maker(
     same_tokenizer: bool,
     cost: Callable[[int], float],
     plain_step: Callable[[], float | None],
+    draft_step_s: float | None = None,
 ) -> Callable[[], Proposer]:
     """The function that builds the proposer of `config.method` for `job`.
 
     `assistant` and `assistant_ids` may be None for "lookup" only. `plain_step()` gives the seconds
-    of a plain step as far as they are known by then.
+    of a plain step as far as they are known by then, `draft_step_s` is the assistant's.
     """
 
     def lookup() -> LookupProposer:
@@ -78,7 +79,15 @@ def maker(
         )
 
     def both() -> Proposer:
-        return CombinedProposer(lookup(), helper(), cost=cost, plain_step=plain_step)
+        return CombinedProposer(
+            lookup(),
+            helper(),
+            cost=cost,
+            plain_step=plain_step,
+            draft_step_s=draft_step_s,
+            prompt_tokens=len(assistant_ids or ()),
+            always=config.num_assistant_tokens is not None or not config.fallback,
+        )
 
     makers: dict[str, Callable[[], Proposer]] = {"uag": helper, "lookup": lookup}
     return makers.get(config.method, both)

@@ -257,6 +257,7 @@ class Engines:
                     verify_s=None if profile is None else profile.verify_s,
                 ),
                 plain_step=pacer.plain_step,
+                draft_step_s=None if profile is None else profile.draft_step_s,
             )
         return decode(job, make_proposer, pacer)
 

@@ -76,12 +76,8 @@ def _headline(document: Document, stopped: bool) -> str:
     entry = document["summary"][best]
     value = entry["decode_speedup"]["geomean"]
     prompts = len({row["prompt_id"] for row in document["rows"]})
-    different = sum(
-        other["different"] for name, other in document["summary"].items() if name in _OURS
-    )
-    kind = "bad" if different and document["settings"].get("exact") else "good"
-    checked = "All ids equal plain decoding's" if not different else f"{different} runs differ"
-    detail = "of this engine's own runs, with every draft length and repeat."
+    ours = [entry for name, entry in summary.items() if name in _OURS]
+    kind, checked, detail = _identity(ours, bool(document["settings"].get("exact")))
     unfinished = " Stopped before the end." if stopped else ""
     return (
         f'<div class="uag-headline"><div class="uag-big" data-pace="{text(pace(value))}">'
@@ -92,6 +88,19 @@ def _headline(document: Document, stopped: bool) -> str:
         f'<div class="uag-verdict" data-kind="{kind}"><h3>{text(checked)}</h3>'
         f"<p>{text(detail)}</p></div></div>"
     )
+
+
+def _identity(ours: list[Mapping[str, Any]], exact: bool) -> tuple[str, str, str]:
+    """Tone, headline and sentence on whether our engines gave plain decoding's ids."""
+    different = sum(entry["different"] for entry in ours)
+    seen = different + sum(entry["identical"] for entry in ours)
+    if not seen:
+        return "neutral", "No ids to compare", "Only plain decoding and reference engines ran."
+    if not different:
+        return "good", "The same ids as plain decoding", f"In all {seen} runs of our engines."
+    detail = f"They gave other ids than plain decoding, of {seen} runs of our engines"
+    why = "; an exact run should not differ." if exact else ": near ties flip without fixed shapes."
+    return "bad", f"{different} run{'' if different == 1 else 's'} differ", detail + why
 
 
 _OURS = ("uag", "lookup", "uag+lookup")
