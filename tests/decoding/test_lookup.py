@@ -224,13 +224,10 @@ def test_a_short_answer_never_pays_for_reading_the_prompt() -> None:
 
 
 def test_an_assistant_that_does_not_pay_is_tried_now_and_then() -> None:
-    proposer = CombinedProposer(
-        LookupProposer(tiny().codec, [11]),
-        Scripted(lambda _, limit: [3] * limit),
-        plain_step=lambda: 0.020,
-        draft_step_s=0.019,
-    )
-    proposer._rounds, ledger = 1, TargetLedger(tiny().codec, [1], 10)
+    proposer = combined(0, [11])
+    proposer._plain_step = lambda: 0.020
+    proposer._spent.extend([0.060] * 16)  # three plain steps a draft
+    proposer._rounds, ledger = 16, TargetLedger(tiny().codec, [1], 10)
     asked = 0
     for token_id in range(100, 200):
         asked += bool(proposer.propose(ledger, 5, 5, lambda _: True).candidate_ids)
