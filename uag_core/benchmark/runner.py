@@ -190,7 +190,10 @@ def _same_width(job: BenchJob) -> list[Variant]:
     """
     variants = job.plan.variants()
     free = [v.config for v in variants if v.config and v.num_assistant_tokens is None]
-    width = max(map(job.engines.width, free), default=None)
+    chosen = [job.engines.exactness(job.plan.exact, config)[1] for config in free]
+    width = max((each for each in chosen if each is not None), default=None)
+    if width is None:  # nothing is padded
+        return variants
     return [
         replace(v, config=replace(v.config, width=width))
         if v.config and v.num_assistant_tokens is None
