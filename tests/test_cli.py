@@ -307,7 +307,7 @@ def test_control_characters_do_not_reach_the_terminal(run, pair) -> None:
         ["bench", "--num-assistant-tokens", "1,x"],
         ["bench", "--temperature", "nan"],
         ["bench", "--out", "."],
-        ["inspect", "--target", "x"],
+        ["inspect", "--target", "embedded/nothing"],
         ["models", "--json"],
     ],
 )

@@ -19,8 +19,18 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tokenization", "metrics", "serialization", "costs", "advice"),
     ("models", "decoding"),
     ("benchmark", "runs"),
-    ("pair", "result"),
-    ("recipe", "cli", "bench_text", "cli_bench", "cli_save", "cli_text", "cluster", "ui"),
+    ("pair", "result", "inspection"),
+    (
+        "recipe",
+        "cli",
+        "bench_text",
+        "cli_bench",
+        "cli_inspect",
+        "cli_save",
+        "cli_text",
+        "cluster",
+        "ui",
+    ),
     ("app",),
 )
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from uag_core import cli_bench, cli_save
+from uag_core import cli_bench, cli_inspect, cli_save
 from uag_core.cli_text import TextReport, printable
 from uag_core.config import (
     ASSISTANT_DTYPES,
@@ -36,7 +36,6 @@ INTERRUPTED = 130
 DEBUG_VARIABLE = "UAG_DEBUG"
 
 _LATER = {
-    "inspect": "report how two tokenizers fit together",
     "models": "find models on the Hub",
 }
 
@@ -68,6 +67,12 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     cli_bench.add_flags(bench)
+    inspect = commands.add_parser(
+        "inspect",
+        help="report how two models and their tokenizers fit together, without their weights",
+        allow_abbrev=False,
+    )
+    cli_inspect.add_flags(inspect)
     for name, what in _LATER.items():
         commands.add_parser(name, help=f"{what} (not in this version)", allow_abbrev=False)
     return parser
@@ -178,6 +183,8 @@ def _run(argv: Sequence[str] | None, make_pair: Callable[..., Any] | None) -> in
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.command == "bench":
         return cli_bench.run(args, make_pair or _model_pair, _Progress(sys.stderr))
+    if args.command == "inspect":
+        return cli_inspect.run(args, _read, _Progress(sys.stderr))
     return _compare(args, make_pair)
 
 

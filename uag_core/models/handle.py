@@ -45,12 +45,12 @@ class LanguageModel:
         self.codec = TokenizerCodec(tokenizer)
         config = model.config.get_text_config(decoder=True)
         self.num_layers = int(config.num_hidden_layers)
-        self.context_length = self._context_length(config)
+        self.context_length = self.context_of(config) or _NO_LIMIT
         embeddings = model.get_input_embeddings()
         self.embedding_rows = int(embeddings.weight.shape[0])
         self.input_device = embeddings.weight.device
         self.eos_token_ids = self._eos(model, tokenizer)
-        self.is_stateful = self._stateful(model, config)
+        self.is_stateful = self.is_stateful_config(model, config)
         self.uses_alibi = bool(getattr(config, "alibi", False)) and config.model_type == "falcon"
         parameters = inspect.signature(model.forward).parameters
         self.accepts_positions = "position_ids" in parameters
@@ -112,12 +112,13 @@ class LanguageModel:
         }
 
     @staticmethod
-    def _context_length(config: Any) -> int:
+    def context_of(config: Any) -> int | None:
+        """Most positions of a sequence as a configuration states them; None: no limit is known."""
         for name in _CONTEXT_NAMES:
             value = getattr(config, name, None)
             if isinstance(value, int) and value > 0:
                 return value
-        return _NO_LIMIT
+        return None
 
     @staticmethod
     def _eos(model: Any, tokenizer: Any) -> tuple[int, ...]:
@@ -128,7 +129,8 @@ class LanguageModel:
         return ()
 
     @staticmethod
-    def _stateful(model: Any, config: Any) -> bool:
+    def is_stateful_config(model: Any, config: Any) -> bool:
+        """Whether a model (or its class) of this configuration keeps a recurrent state."""
         if getattr(model, "_is_stateful", False):
             return True
         kinds = set(getattr(config, "layer_types", None) or ())

@@ -11,7 +11,15 @@ import gradio as gr
 from gradio.blocks import Block
 
 from uag_core.runs.library import RunLibrary
-from uag_core.ui import api, benchmark_tab, benchmark_wiring, compare_tab, embed, run_wiring
+from uag_core.ui import (
+    api,
+    benchmark_tab,
+    benchmark_wiring,
+    compare_tab,
+    embed,
+    pair_tab,
+    run_wiring,
+)
 from uag_core.ui.benchmark_handlers import BenchmarkHandlers
 from uag_core.ui.fair_queue import FairQueue
 from uag_core.ui.handlers import CompareHandlers
@@ -68,6 +76,9 @@ def build_demo(
                 embed.create_panel(page)
             with gr.Tab("Benchmark", id="benchmark"):
                 bench = benchmark_tab.create_benchmark_tab()
+            with gr.Tab("Pair", id="pair"):
+                pair = pair_tab.create_pair_tab()
+        pair_tab.wire(pair)
         _wire(tab, CompareHandlers(tab, make_pair, page))
         run_wiring.wire(page, demo)
         slot = {"concurrency_id": MODEL_SLOT, "concurrency_limit": 1}
