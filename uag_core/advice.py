@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from uag_core.costs import Costs, costs_of
+from uag_core.costs import Costs, costs_of, width_of
 from uag_core.events import Event, Verified
 
 Kind = Literal[
@@ -129,10 +129,9 @@ def _limits(
         ),
     ]
     if padding:
-        width = (result.get("settings") or {}).get("width")
         sentence = (
-            f"Exact half precision pads every forward to {width} positions, which makes a plain "
-            f"step {share:.0%} slower."
+            f"Exact half precision pads every forward to {width_of(result)} positions, which makes "
+            f"a plain step {share:.0%} slower."
         )
         found.append(Finding("padding", sentence, _without(whole, padding)))
     return found
@@ -159,7 +158,7 @@ def _padding(result: Mapping[str, Any]) -> tuple[float, float]:
     """Seconds that padding adds to a plain step, and its share; 0 where nothing is padded."""
     padded = (result.get("baseline") or {}).get("tpot_s")
     unpadded = (result.get("baseline_unpadded") or {}).get("tpot_s")
-    if (result.get("settings") or {}).get("width") is None or not padded or not unpadded:
+    if width_of(result) is None or not padded or not unpadded:
         return 0.0, 0.0
     return max(0.0, padded - unpadded), max(0.0, padded / unpadded - 1)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from uag_core.events import Event, Verified
 
+_LEAST_S = 1e-9  # a round takes some time, whatever a clock says
 MAX_DRAFT = 20  # longest draft that a prediction is made for
 
 
@@ -51,7 +52,8 @@ class Costs:
     def round_s(self, draft_length: float) -> float:
         """Seconds of a round with a draft of `draft_length` tokens."""
         candidates = draft_length * self.candidates_per_draft
-        return self.verification_s(1 + candidates) + draft_length * self.draft_step_s + self.host_s
+        verify = self.verification_s(1 + candidates)
+        return max(_LEAST_S, verify + draft_length * self.draft_step_s + self.host_s)
 
     def speedup(self, draft_length: float, chance: float | None = None) -> float:
         """Predicted decode speedup when each candidate is accepted with `chance` (this run's).
@@ -98,7 +100,7 @@ def costs_of(
     drafting = [e for e in rounds if e.num_candidates]
     if not plain or not drafting:
         return None
-    width = (result.get("settings") or {}).get("width")
+    width = width_of(result)
     reached = sum(min(e.num_accepted + 1, e.num_candidates) for e in drafting)
     steady = drafting[1:] or drafting  # the first draft contains the assistant's prefill
     steps = [e.draft_s / e.num_draft_tokens for e in steady if e.num_draft_tokens]
@@ -118,6 +120,12 @@ def costs_of(
         candidates_per_draft=sum(candidates) / sum(drafts) if any(drafts) else 1.0,
         padded=width is not None,
     )
+
+
+def width_of(result: Mapping[str, Any]) -> int | None:
+    """W, the positions that every forward is padded to; None where nothing is padded."""
+    width = (result.get("settings") or {}).get("width")
+    return width if isinstance(width, int) and width > 0 else None
 
 
 def fastest_plain(result: Mapping[str, Any]) -> float | None:

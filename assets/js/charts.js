@@ -1,7 +1,7 @@
 // Saves a chart as a picture: dark text on white, whatever the page's theme is.
 window.uagSaveChart = (event) => {
   const button = event.target.closest("button[data-picture]");
-  const plot = button && button.closest(".uag-chart").querySelector(".js-plotly-plot");
+  const plot = button && button.closest(".uag-chart, #charts").querySelector(".js-plotly-plot");
   if (!plot || !window.Plotly) return;
   const layout = { ...plot.layout, paper_bgcolor: "#ffffff", plot_bgcolor: "#ffffff" };
   layout.font = { ...layout.font, color: "#1c1d20" };

@@ -15,7 +15,9 @@ from tests.runs.make import FIXTURE
 from uag_core.events import Verified
 from uag_core.runs.document import load_run
 from uag_core.ui import results_html
+from uag_core.ui.chart_data import MOST_ROWS, data_html
 from uag_core.ui.charts import CHARTS, Chart, charts
+from uag_core.ui.charts.course import MOST_BARS
 from uag_core.ui.replay_json import replay_json
 from uag_core.ui.views import charts as view
 from uag_core.ui.views import replay, summary
@@ -123,15 +125,29 @@ def test_a_recorded_run_fills_every_view() -> None:
 def test_the_csv_holds_all_rows_in_full_precision() -> None:
     run = run_with(ACCEPTED * 60)
     shown = chart(run, "time-per-round")
-    markup = view.data_html(shown)
+    markup = data_html(shown)
     encoded = re.search(r"data:text/csv;base64,([^\"]+)", markup)
     assert encoded is not None
     read = list(csv.reader(io.StringIO(base64.b64decode(encoded[1]).decode("utf-8-sig"))))
     assert tuple(read[0]) == shown.head
     assert len(read) == 1 + len(ACCEPTED) * 60
     assert float(read[1][1]) == rounds(run)[0]["verify_s"]
-    assert markup.count("<tr>") <= view.MOST_ROWS + 1
+    assert markup.count("<tr>") <= MOST_ROWS + 1
     assert "the CSV holds all 600" in markup
+
+
+def test_many_rounds_are_areas_of_the_same_numbers() -> None:
+    run = run_with([1] * (MOST_BARS + 1))
+    verify = chart(run, "time-per-round").figure.data[0]
+    assert (verify.type, verify.stackgroup) == ("scatter", "round")
+    assert list(verify.y) == [1000 * e["verify_s"] for e in rounds(run)]
+
+
+def test_odd_numbers_in_a_document_break_nothing() -> None:
+    result, events = measured(ACCEPTED, verify_s=0.0, draft_step_s=0.0, host_s=-0.001, ttft_s=9.0)
+    run = run_of({**result, "settings": {"width": "wide"}}, events)
+    assert all(charts(run))
+    assert summary.render({**run, "result": _whole(run["result"])})
 
 
 def test_hostile_names_stay_text() -> None:
@@ -139,7 +155,7 @@ def test_hostile_names_stay_text() -> None:
     evil = "<img src=x onerror='window.pwned=1'>"
     run["events"][evil] = run["events"]["baseline"]
     shown = chart(run, "tokens-over-time")
-    assert "<img" not in view.data_html(shown)
+    assert "<img" not in data_html(shown)
     assert "<img" not in replay_json(run)
     formula = Chart("n", "t", shown.figure, ("a",), [("=1+1",)])
     assert "'=1+1" in formula.csv()

@@ -53,6 +53,15 @@ def test_every_chart_is_drawn_with_a_table_and_downloads(opened, library) -> Non
     assert saved.value.suggested_filename == "uag-what-if.png"
 
 
+def test_the_speedups_can_be_downloaded(opened) -> None:
+    page = opened("Summary")
+    page.wait_for_selector("#chart .bars")
+    for kind in ("csv", "png"):
+        with page.expect_download() as saved:
+            page.click(f"#chart-table .uag-chart-links :text-is('{kind.upper()}')")
+        assert saved.value.suggested_filename == f"uag-speedup.{kind}"
+
+
 def test_charts_fit_a_phone(opened) -> None:
     page = opened("Charts", width=390, theme="dark")
     plots(page)

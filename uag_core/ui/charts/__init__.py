@@ -19,6 +19,7 @@ from uag_core.ui.charts.speedup import (
     speedups,
     table,
 )
+from uag_core.ui.charts.speedup import chart as speedup
 
 __all__ = [
     "CHARTS",
@@ -27,6 +28,7 @@ __all__ = [
     "TABLE_HEAD",
     "Chart",
     "charts",
+    "speedup",
     "speedup_chart",
     "speedups",
     "table",

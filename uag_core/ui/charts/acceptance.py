@@ -24,6 +24,7 @@ def accepted_per_round(run: dict[str, Any]) -> Chart | None:
     )
     if most == 0:
         title = f"Most often nothing was accepted: in {counts[0]} of {total} rounds with a draft"
+    x = axis("accepted tokens in a round", dtick=1 if len(counts) < 16 else None)
     figure = go.Figure(
         go.Bar(
             x=numbers,
@@ -35,9 +36,7 @@ def accepted_per_round(run: dict[str, Any]) -> Chart | None:
             hovertemplate="%{y} rounds with %{x} accepted<extra></extra>",
         )
     )
-    figure.update_layout(
-        layout(title, axis("accepted tokens in a round", dtick=1), axis("rounds"), showlegend=False)
-    )
+    figure.update_layout(layout(title, x, axis("rounds"), showlegend=False))
     rows = [(n, count, count / total) for n, count in zip(numbers, counts, strict=True)]
     head = ("Accepted in a round", "Rounds", "Share of rounds with a draft")
     return Chart("accepted-per-round", title, figure, head, rows)

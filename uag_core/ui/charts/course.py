@@ -28,6 +28,13 @@ _PARTS = (
     ("other_s", "other", GREY),
 )
 
+MOST_BARS = 400  # of a browser that is to stay quick; more rounds are drawn as stacked areas
+
+
+def _area(color: str) -> dict[str, Any]:
+    line = {"width": 0, "shape": "hv"}
+    return {"mode": "lines", "stackgroup": "round", "line": line, "fillcolor": color}
+
 
 def time_per_round(run: dict[str, Any]) -> Chart | None:
     """One stacked bar for each round, in milliseconds."""
@@ -35,13 +42,14 @@ def time_per_round(run: dict[str, Any]) -> Chart | None:
     if not rounds:
         return None
     numbers = [event.round for event in rounds]
+    few = len(rounds) <= MOST_BARS
     traces = [
-        go.Bar(
+        (go.Bar if few else go.Scatter)(
             x=numbers,
             y=[1000 * getattr(event, key) for event in rounds],
             name=name,
-            marker=marked(color),
             hovertemplate="round %{x}: %{y:.2f} ms<extra>%{fullData.name}</extra>",
+            **({"marker": marked(color)} if few else _area(color)),
         )
         for key, name, color in _PARTS
     ]

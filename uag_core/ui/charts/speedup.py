@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from uag_core.ui.charts.chart import FONT, GRID, NEUTRAL
+from uag_core.ui.charts.chart import FONT, GRID, NEUTRAL, Chart
 from uag_core.ui.verdict import Document, pace, speed_sentence, times
 
 FASTER, SLOWER = "#0e8a7d", "#c4621b"  # told apart by colour-blind readers, on light and dark
@@ -54,6 +54,13 @@ def table(document: Document) -> list[tuple[str, ...]]:
 
 def _title(sentence: str) -> str:
     return "<br>".join(wrap(sentence, 36))
+
+
+def chart(document: Document) -> Chart:
+    """The bars with their numbers, for a download."""
+    rows = [(name, basis, value) for name, basis, value in speedups(document)]
+    head = ("Compared with", "Of what", "Speedup")
+    return Chart("speedup", speed_sentence(document), speedup_chart(document), head, rows)
 
 
 def speedup_chart(document: Document) -> go.Figure:

@@ -12,7 +12,9 @@ from gradio.components import Component
 
 from uag_core import advice
 from uag_core.ui import charts, results_html, token_html
+from uag_core.ui.chart_data import SAVE_PICTURE, links
 from uag_core.ui.charts.folds import events_of, method_of
+from uag_core.ui.scripts import script
 
 LABEL = "Summary"
 
@@ -21,7 +23,14 @@ def create() -> list[Component]:
     summary = gr.HTML(elem_id="summary", apply_default_css=False)
     with gr.Row(elem_id="charts"):
         chart = gr.Plot(show_label=False, elem_id="chart", min_width=300, scale=3)
-        table = gr.HTML(elem_id="chart-table", min_width=300, scale=2, apply_default_css=False)
+        table = gr.HTML(
+            js_on_load=SAVE_PICTURE,
+            head=script("charts"),
+            elem_id="chart-table",
+            min_width=300,
+            scale=2,
+            apply_default_css=False,
+        )
     download = gr.HTML(elem_id="download", apply_default_css=False)
     return [summary, chart, table, download]
 
@@ -29,9 +38,11 @@ def create() -> list[Component]:
 def render(run: dict[str, Any]) -> list[Any]:
     result = run["result"]
     reasons = advice.explain(result, events_of(run, method_of(run)), run.get("profile"))
+    chart = charts.speedup(result)
     return [
         results_html.results(result, reasons),
-        gr.update(value=charts.speedup_chart(result), visible=bool(charts.speedups(result))),
-        token_html.table("The chart's numbers", charts.TABLE_HEAD, charts.table(result)),
+        gr.update(value=chart.figure, visible=bool(chart.rows)),
+        token_html.table("The chart's numbers", charts.TABLE_HEAD, charts.table(result))
+        + links(chart),
         results_html.download(result),
     ]
