@@ -14,7 +14,7 @@ from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_TARGET
 from uag_core.decoding.positions import switch_length_of
 from uag_core.errors import InputError
 from uag_core.models.outline import outline
-from uag_core.models.tokenizers import Opened, open_tokenizer
+from uag_core.models.tokenizers import LoadedTokenizer, load_tokenizer
 from uag_core.tokenization.pair_report import pair_report
 
 SCHEMA_VERSION = 1
@@ -39,7 +39,7 @@ def inspect_pair(
         if not isinstance(text, str):
             raise InputError("text must be a text.")
         text = text.encode("utf-8", "replace").decode("utf-8")
-    opened = [open_tokenizer(ref, progress=progress) for ref in (target, assistant)]
+    opened = [load_tokenizer(ref, progress) for ref in (target, assistant)]
     tokens = pair_report(opened[0].tokenizer, opened[1].tokenizer, text)
     sides = {
         side: {**_model(one), "tokenizer": tokens["tokenizer"][side]}
@@ -57,7 +57,7 @@ def inspect_pair(
     return report
 
 
-def _model(opened: Opened) -> dict[str, Any]:
+def _model(opened: LoadedTokenizer) -> dict[str, Any]:
     known = outline(opened.config, opened.source.ref)
     return {
         "id": opened.source.id,

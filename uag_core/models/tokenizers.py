@@ -1,70 +1,83 @@
 """A model's tokenizer and configuration, without its weights.
 
 A few files are read (for a Hub model: fetched), and what is no causal language model is refused
-as it is when one is loaded. Kept in memory for as long as the files stay the same; tokenizers are
-handed out read-only. Knows nothing of weights or devices.
+as it is when one is loaded. Kept in memory for as long as the files stay the same; what is
+returned is never shared with a loaded model. Knows nothing of weights or devices.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from uag_core.errors import UAGError, UnsupportedModelError
 from uag_core.models import checks, hub
 from uag_core.models.loading import check_folder, quiet
-from uag_core.models.sources import Progress, Source, resolve
+from uag_core.models.sources import Source, resolve
+from uag_core.tokenization import TokenizerCodec
 
-_KEPT = 6
+Progress = Callable[[str], None]
+
+_KEPT = 8  # a tokenizer takes some ten megabytes
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A tokenizer (a fast one), the configuration beside it, and where they come from."""
+@dataclass(frozen=True)
+class LoadedTokenizer:
+    """A fast tokenizer with its codec and the configuration beside it.
+
+    Hold `lock` while the tokenizer itself is used.
+    """
 
     source: Source
-    tokenizer: Any
-    config: Any
+    tokenizer: Any = field(repr=False)
+    config: Any = field(repr=False)
+    codec: TokenizerCodec = field(repr=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def id(self) -> str:
+        """The model's name, for reports."""
+        return self.source.id
+
+    @property
+    def revision(self) -> str | None:
+        """The commit or digest of its files, for reports."""
+        return self.source.revision
 
 
-_opened: OrderedDict[tuple[str, str], Opened] = OrderedDict()
-_lock = threading.Lock()
+_loaded: OrderedDict[tuple[str, str, str], LoadedTokenizer] = OrderedDict()
+_mutex = threading.Lock()
 
 
-def open_tokenizer(ref: str, *, progress: Progress | None = None) -> Opened:
-    """Tokenizer and configuration of the model that `ref` names.
+def load_tokenizer(ref: str, progress: Progress | None = None) -> LoadedTokenizer:
+    """The tokenizer of the model that `ref` names; the last few are kept.
 
-    Raises as `loading.load` does for names, files and models that cannot be used.
+    Raises as `loading.load`, with `UnsupportedModelError` where there is no fast tokenizer.
     """
     source = resolve(ref, progress=progress)
-    key = (source.kind + ":" + source.id, source.fingerprint)
-    with _lock:
-        if key not in _opened:
-            _opened[key] = _open(source)
-            while len(_opened) > _KEPT:
-                _opened.popitem(last=False)
-        _opened.move_to_end(key)
-        return _opened[key]
+    key = (source.kind, source.id, source.fingerprint)
+    with _mutex:  # two visitors never read the same files at once
+        found = _loaded.get(key)
+        if found is None:
+            found = _loaded[key] = _load(source)
+        _loaded.move_to_end(key)
+        while len(_loaded) > _KEPT:
+            _loaded.popitem(last=False)
+        return found
 
 
-def load_tokenizer(ref: str, *, progress: Progress | None = None) -> Any:
-    """The tokenizer of the model that `ref` names. Raises as `open_tokenizer`."""
-    return open_tokenizer(ref, progress=progress).tokenizer
-
-
-def _open(source: Source) -> Opened:
-    name = source.ref
-    if source.kind == "gguf":
-        folder, options = source.path.parent, {"gguf_file": source.path.name}
-    elif source.kind == "hub":
+def _load(source: Source) -> LoadedTokenizer:
+    name, folder, options = source.ref, source.path, {}
+    if source.kind == "hub":
         assert source.revision is not None
-        folder, options = hub.fetch_small_files(source.id, source.revision, name), {}
+        folder = hub.fetch_small_files(source.id, source.revision, name)
+    if source.kind == "gguf":
+        options["gguf_file"] = folder.name
+        folder = folder.parent
     else:
-        folder, options = source.path, {}
-    if not options:
         check_folder(folder, name)
     config = _read("AutoConfig", folder, options, name)
     checks.check_causal(config.to_dict(), name)
@@ -73,10 +86,10 @@ def _open(source: Source) -> Opened:
         raise UnsupportedModelError(
             f"{name} has only a slow tokenizer.", "Choose a model with a tokenizer.json."
         )
-    return Opened(source, tokenizer, config)
+    return LoadedTokenizer(source, tokenizer, config, TokenizerCodec(tokenizer))
 
 
-def _read(what: str, folder: Path, options: dict[str, str], name: str) -> Any:
+def _read(what: str, folder: Any, options: dict[str, str], name: str) -> Any:
     import transformers
 
     try:

@@ -18,7 +18,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from uag_core.errors import UnsupportedModelError
-from uag_core.tokenization.byte_table import ByteTable, build_table
+from uag_core.tokenization.byte_table import METASPACE, ByteTable, build_table
 
 # Enough to see every merge that a decoder makes across neighbouring tokens.
 _DECODE_WINDOW = 8
@@ -186,6 +186,14 @@ class TokenizerCodec:
         if ends:
             ends[-1] = total
         return ids, ends
+
+    def normalise(self, text: str) -> str:
+        """What the tokenizer makes of a text before cutting it, with spaces written as spaces."""
+        with self._lock:
+            part = self._backend.normalizer
+            changed = text if part is None else part.normalize_str(text)
+        marks = self.table is not None and METASPACE not in text
+        return changed.replace(METASPACE, " ") if marks else changed
 
     @cached_property
     def has_unknown(self) -> bool:

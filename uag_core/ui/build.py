@@ -19,6 +19,7 @@ from uag_core.ui import (
     embed,
     pair_tab,
     run_wiring,
+    tokenize_tab,
 )
 from uag_core.ui.benchmark_handlers import BenchmarkHandlers
 from uag_core.ui.fair_queue import FairQueue
@@ -55,11 +56,15 @@ class StudioBlocks(gr.Blocks):
 
 
 def build_demo(
-    make_pair: MakePair = default_pair, *, library: RunLibrary | None = None
+    make_pair: MakePair = default_pair,
+    *,
+    library: RunLibrary | None = None,
+    get_tokenizer: tokenize_tab.GetTokenizer = tokenize_tab.default_tokenizer,
 ) -> gr.Blocks:
     """The whole app. `make_pair(target, assistant, dtype=, device=, progress=)` gives the pair.
 
-    `library` holds the runs that can be opened by their id.
+    `library` holds the runs that can be opened by their id, `get_tokenizer(name)` gives a tokenizer
+    without weights.
     """
     library = library or RunLibrary()
     with StudioBlocks(
@@ -78,6 +83,8 @@ def build_demo(
                 bench = benchmark_tab.create_benchmark_tab()
             with gr.Tab("Pair", id="pair"):
                 pair = pair_tab.create_pair_tab()
+            with gr.Tab("Tokenize", id="tokenize") as tokenize_front:
+                tokenize = tokenize_tab.create_tokenize_tab()
         pair_tab.wire(pair)
         _wire(tab, CompareHandlers(tab, make_pair, page))
         run_wiring.wire(page, demo)
@@ -90,6 +97,8 @@ def build_demo(
             concurrency_id=MODEL_SLOT,
             concurrency_limit=1,
         )
+        tokenize_tab.wire(tokenize, tokenize_front, get_tokenizer)
+        tokenize_tab.serve(get_tokenizer)
         gr.api(api.make_get_run(library), api_name="get_run", queue=False)
     demo.queue(api_open=False, default_concurrency_limit=8, max_size=MAX_WAITING)
     return demo
