@@ -15,7 +15,7 @@ PACKAGE = ROOT / "uag_core"
 
 # A module may import from its own layer's row and from the rows above it.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("events", "config", "generation_settings", "errors", "validation"),
+    ("events", "config", "generation_settings", "errors", "validation", "hosting"),
     ("tokenization", "metrics", "serialization", "costs", "advice"),
     ("models", "decoding"),
     ("benchmark", "runs"),
@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "bench_text",
         "cli_bench",
         "cli_inspect",
+        "cli_models",
         "cli_save",
         "cli_text",
         "cluster",
@@ -41,6 +42,7 @@ LIGHT = (
     "uag_core.config",
     "uag_core.errors",
     "uag_core.events",
+    "uag_core.hosting",
     "uag_core.metrics",
     "uag_core.serialization",
     "uag_core.tokenization",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from uag_core import cli_bench, cli_inspect, cli_save
+from uag_core import cli_bench, cli_inspect, cli_models, cli_save
 from uag_core.cli_text import TextReport, printable
 from uag_core.config import (
     ASSISTANT_DTYPES,
@@ -30,14 +30,10 @@ from uag_core.config import (
     AssistantConfig,
     GenerationSettings,
 )
-from uag_core.errors import InputError, NotBuiltError, UAGError
+from uag_core.errors import InputError, UAGError
 
 INTERRUPTED = 130
 DEBUG_VARIABLE = "UAG_DEBUG"
-
-_LATER = {
-    "models": "find models on the Hub",
-}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -73,8 +69,12 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     cli_inspect.add_flags(inspect)
-    for name, what in _LATER.items():
-        commands.add_parser(name, help=f"{what} (not in this version)", allow_abbrev=False)
+    models = commands.add_parser(
+        "models",
+        help="find models on the Hub, or say what one would need here",
+        allow_abbrev=False,
+    )
+    cli_models.add_flags(models)
     return parser
 
 
@@ -95,7 +95,8 @@ def _add_compare_flags(parser: argparse.ArgumentParser) -> None:
         "default: %(default)s",
     )
     add("--dtype", choices=DTYPES, default="auto", help="default: %(default)s")
-    add("--device", default="auto", metavar="auto|cpu|cuda[:n]", help="default: %(default)s")
+    add("--device", default="auto", metavar="auto|cpu|cuda[:n]|gpus", help="default: %(default)s")
+    add("--assistant-device", metavar="DEVICE", help="the assistant's, where it is another one")
     add(
         "--exact",
         action=argparse.BooleanOptionalAction,
@@ -177,10 +178,10 @@ def _complain(line: str) -> None:
 def _run(argv: Sequence[str] | None, make_pair: Callable[..., Any] | None) -> int:
     parser = build_parser()
     args, unknown = parser.parse_known_args(argv)
-    if args.command in _LATER:
-        raise NotBuiltError(f"The command {args.command} is not in this version.")
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if args.command == "models":
+        return cli_models.run(args)
     if args.command == "bench":
         return cli_bench.run(args, make_pair or _model_pair, _Progress(sys.stderr))
     if args.command == "inspect":
@@ -202,6 +203,7 @@ def _compare(args: argparse.Namespace, make_pair: Callable[..., Any] | None) -> 
             dtype=args.dtype,
             device=args.device,
             progress=progress,
+            **_given(assistant_device=args.assistant_device),
         )
         steps = pair.compare_stream(
             prompt,
@@ -223,16 +225,16 @@ def _compare(args: argparse.Namespace, make_pair: Callable[..., Any] | None) -> 
     if document is None:
         raise RuntimeError("no result")
     if args.json:
-        from uag_core.serialization import dumps
-
-        # Plain ASCII where the stream could not carry the text itself.
-        unicode = (output.encoding or "").lower().replace("-", "") == "utf8"
-        output.write(dumps(document, ascii_only=not unicode) + "\n")
+        output.write(cli_models.as_json(document, output))
     else:
         report.summary()
     if save is not None:
         save(last)
     return 0
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _model_pair(**options: Any) -> Any:

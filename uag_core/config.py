@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_MAX_NEW_TOKENS", "AssistantConfig", "GenerationSettings"]  # and the constants
 
 METHODS = ("uag", "lookup", "uag+lookup")
-DTYPES = ("auto", "float32", "bfloat16", "float16")
+DTYPES = ("auto", "float32", "bfloat16", "float16", "8bit", "4bit")
 REFERENCES = ("transformers", "transformers_uag", "transformers_lookup")
 ASSISTANT_DTYPES = ("auto", "same", "int8")
 SCHEDULES = ("auto", "constant", "heuristic", "heuristic_transient")

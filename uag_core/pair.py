@@ -42,9 +42,12 @@ class ModelPair:
     Args:
         target, assistant: names as in `uag_core.models.references` (a Hub id, a local folder, an
             embedded one). `assistant` None allows plain decoding and prompt lookup only.
-        dtype: "auto", "float32", "bfloat16" or "float16".
-        device: "auto", "cpu" or "cuda[:n]".
-        progress: called with one line of text whenever loading has something to say.
+        dtype: "auto", "float32", "bfloat16", "float16", or "8bit" or "4bit" with bitsandbytes.
+        device: "auto", "cpu", "cuda[:n]" or "gpus" (spread over all of them).
+        assistant_device: the assistant's, where it is another one.
+        progress: called with one line of text several times a second while loading lasts; what
+            it raises ends the loading, also in the middle of a download.
+        token: an access token for the Hub, in place of the one that is stored on this machine.
 
     Raises the errors of `uag_core.errors`, each one line that can be shown.
     """
@@ -56,13 +59,19 @@ class ModelPair:
         *,
         dtype: str = "auto",
         device: str = "auto",
+        assistant_device: str | None = None,
         progress: Callable[[str], None] | None = None,
+        token: str | None = None,
     ) -> None:
-        loaded = registry.get(target, dtype, device, progress)
-        with registry.hold(loaded):
-            helper = (
-                registry.get(assistant, dtype, device, progress) if assistant is not None else None
-            )
+        helper_device = assistant_device or device
+        if assistant is not None:
+            # A wrong assistant is found out before the target's gigabytes are fetched.
+            registry.check(assistant, dtype, helper_device, progress, token=token)
+        loaded = registry.get(target, dtype, device, progress, token=token)
+        helper = None
+        if assistant is not None:
+            with registry.hold(loaded):
+                helper = registry.get(assistant, dtype, helper_device, progress, token=token)
         self._engines = Engines(loaded, helper)
 
     @classmethod

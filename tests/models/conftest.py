@@ -11,6 +11,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from tests.fixtures.hub_here import hub_server
+
+__all__ = ["hub_server"]
+
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
     backend = Tokenizer(models.BPE())

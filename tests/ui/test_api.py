@@ -44,7 +44,7 @@ def client(url):
 
 def test_the_listed_endpoints_and_the_arguments_of_compare(client) -> None:
     listed = client.view_api(return_format="dict")
-    assert {"/compare", "/get_run", "/benchmark"} <= set(listed["named_endpoints"])
+    assert {"/compare", "/list_models", "/get_run", "/benchmark"} <= set(listed["named_endpoints"])
     assert not listed["unnamed_endpoints"]
     parameters = listed["named_endpoints"]["/compare"]["parameters"]
     assert [item["parameter_name"] for item in parameters] == ARGUMENTS

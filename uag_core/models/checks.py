@@ -15,7 +15,7 @@ from uag_core.errors import InputError, UnsafeModelError, UnsupportedModelError
 
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
 _CAUSAL_ENDINGS = ("forcausallm", "lmheadmodel", "modelwithlmhead")
 _VISION_ENDINGS = (
     "ForConditionalGeneration",
@@ -39,12 +39,37 @@ def read_config(path: Path, name: str) -> dict[str, Any]:
 
 
 def check_code(config: dict[str, Any], name: str) -> None:
-    """Raise `UnsafeModelError` when a configuration asks for code of its own to be run."""
-    if config.get("auto_map"):
+    """Raise `UnsafeModelError` when a configuration asks for code of its own to be run.
+
+    Some repositories still carry a copy of code that transformers has long had itself (Phi-3):
+    where every class that `auto_map` names is one of transformers' own for this kind of model,
+    that one is used. The repository's code is neither downloaded nor run in any case.
+    """
+    wanted = config.get("auto_map")
+    if wanted and not _is_native(wanted, config):
         raise UnsafeModelError(
             f"{name} asks to run code of its own (auto_map), which is never done here.",
             "Choose a model that transformers supports by itself.",
         )
+
+
+def _is_native(auto_map: object, config: dict[str, Any]) -> bool:
+    from transformers.models.auto import modeling_auto as auto
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    kind = config.get("model_type")
+    if not isinstance(auto_map, dict) or not isinstance(kind, str):
+        return False
+    own = {str(CONFIG_MAPPING_NAMES.get(kind))}
+    own.update(_names(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind)))
+    own.update(_names(auto.MODEL_MAPPING_NAMES.get(kind)))
+    if not all(isinstance(value, str) for value in auto_map.values()):
+        return False
+    named = {key: str(value).rpartition(".")[2] for key, value in auto_map.items()}
+    needed = {
+        value for key, value in named.items() if key in ("AutoConfig", "AutoModelForCausalLM")
+    }
+    return bool(needed) and set(named.values()) <= own
 
 
 def check_causal(config: dict[str, Any], name: str) -> None:
@@ -97,16 +122,23 @@ def check_files(names: Iterable[str], name: str) -> None:
     files = set(names)
     if WEIGHTS in files or WEIGHTS_INDEX in files:
         return
-    if any(file.endswith(_PICKLES) for file in files):
+    gguf = some_gguf(files)
+    by_file = f"Name one of its files, as {name.partition('@')[0]}:file.gguf; it has {gguf}."
+    if any(file.endswith(PICKLES) for file in files):
         raise UnsafeModelError(
             f"{name} has its weights only in a format that can run code when it is read (pickle).",
-            "Choose a repository with safetensors.",
+            by_file if gguf else "Choose a repository with safetensors.",
         )
-    if any(file.endswith(".gguf") for file in files):
-        raise UnsupportedModelError(
-            f"{name} holds GGUF files only.", "Download one and give its path instead."
-        )
+    if gguf:
+        raise UnsupportedModelError(f"{name} holds GGUF files only.", by_file)
     raise UnsupportedModelError(f"{name} has no model.safetensors.")
+
+
+def some_gguf(names: Iterable[str]) -> str:
+    """The GGUF files among `names`, the first three spelled out; "" where there are none."""
+    files = sorted(file for file in names if file.lower().endswith(".gguf"))
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+    return ", ".join(files[:3]) + more
 
 
 def shards(index: Path, name: str) -> tuple[str, ...]:

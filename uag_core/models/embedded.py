@@ -187,11 +187,11 @@ def dequantise(gguf: Path, folder: Path) -> None:
     Takes seconds and three times the result's size of memory. Raises `RunError` where the file
     cannot be converted. Source: the GGUF support of transformers.
     """
-    from uag_core.models import loading
+    from uag_core.models import loading, watching
 
     model, tokenizer = loading.read_gguf(gguf, dtype="bfloat16")
     try:
-        with loading.quiet():
+        with watching.quiet():
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
     except (ValueError, RuntimeError) as error:

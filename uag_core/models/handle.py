@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from uag_core.errors import UnsupportedModelError
+from uag_core.models.placement import describe_map
 from uag_core.tokenization import TokenizerCodec
 
 # Models without learned or rotary positions (ALiBi, recurrent) state no limit.
@@ -54,7 +55,11 @@ class LanguageModel:
         self.uses_alibi = bool(getattr(config, "alibi", False)) and config.model_type == "falcon"
         parameters = inspect.signature(model.forward).parameters
         self.accepts_positions = "position_ids" in parameters
-        self.quantization: str | None = None  # "int8" for a quantised copy (quantize.py)
+        # "int8" for a quantised copy (quantize.py), "8bit" or "4bit" where it was loaded so.
+        self.quantization: str | None = next(
+            (kind for kind in ("8bit", "4bit") if getattr(model, f"is_loaded_in_{kind}", False)),
+            None,
+        )
         self.extra_bytes = 0  # memory of such a copy, which lives and dies with this handle
         # What was measured about it here (shape probe, step times); nothing of any run.
         self.measured: dict[Any, Any] = {}
@@ -84,11 +89,13 @@ class LanguageModel:
 
     @property
     def dtype(self) -> str:
+        """The type of the weights: how they are quantised, where they are."""
         return self.quantization or str(self.model.dtype).removeprefix("torch.")
 
     @property
     def device(self) -> str:
-        return str(self.input_device)
+        """The device, or all of them ("cuda:0+cuda:1") where the model is spread."""
+        return describe_map(self.model) or str(self.input_device)
 
     @property
     def is_half_precision(self) -> bool:

@@ -1,36 +1,31 @@
 """Model files from the Hugging Face Hub: the pinned commit, its small files, then its weights.
 
-Every error that the Hub's client can raise becomes one of ours with a fixed message, so that no
-token, address or traceback of theirs reaches a user. Does not know how a model is loaded.
+Asks with the caller's own token and keeps who may have what apart. Does not know how a model is
+loaded, nor where the errors' words come from (hub_errors.py).
 """
 
 from __future__ import annotations
 
-import errno
-import io
+import fnmatch
+import hashlib
 import re
-import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import huggingface_hub
-from huggingface_hub import constants, errors
-from tqdm.auto import tqdm
+from huggingface_hub import constants
+from huggingface_hub.utils import build_hf_headers
 
-from uag_core.errors import (
-    DiskSpaceError,
-    GatedModelError,
-    InputError,
-    ModelNotFoundError,
-    NetworkError,
-    UAGError,
-)
-from uag_core.models import checks
+from uag_core import hosting
+from uag_core.errors import InputError, ModelNotFoundError, NetworkError, UAGError
+from uag_core.models import checks, disk, download
+from uag_core.models.hub_errors import call
 
 Progress = Callable[[str], None]
-T = TypeVar("T")
+Token = str | bool | None  # a visitor's own, False for none, None for the one stored here
 
 _TIMEOUT_S = 15
 _SHA = re.compile(r"[0-9a-f]{40}")
@@ -48,163 +43,288 @@ _SMALL_FILES = (
     "additional_chat_templates/*",
     checks.WEIGHTS_INDEX,
 )
-_TELL_EVERY_S = 1.0
-_SPARE_BYTES = 200_000_000
+_MAX_SMALL_BYTES = 500_000_000  # all small files together
+_MAX_INFOS = 500
+_ACCESS_S = 600.0  # how long an allowed access is believed
 
 
-def call(name: str, action: Callable[[], T]) -> T:
-    """The result of `action`, with the Hub client's errors turned into ours.
+@dataclass(frozen=True, slots=True)
+class RepoInfo:
+    """What the Hub says about one commit of a repository.
 
-    The error is raised outside of the except block, so that it carries nothing of the original.
+    `files` maps names to `RemoteFile`s; `parameters` counts values by dtype, as in safetensors
+    headers, None where the Hub does not say; `gated` is "auto" or "manual" where terms apply.
     """
-    try:
-        return action()
-    except UAGError:
-        raise
-    except Exception as error:  # noqa: BLE001 - the client's own and its HTTP library's
-        problem = translate(error, name)
-    raise problem
+
+    repo: str
+    sha: str
+    files: dict[str, download.RemoteFile] = field(repr=False)
+    gated: str | None = None
+    licence: str | None = None
+    likes: int | None = None
+    parameters: dict[str, int] | None = None
+    gguf_parameters: int | None = None
 
 
-def translate(error: Exception, name: str) -> UAGError:
-    """The error to show for one of `huggingface_hub`, of its HTTP client or of the disk."""
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if isinstance(error, errors.GatedRepoError):
-        return GatedModelError(
-            f"{name} is gated.",
-            "Accept its terms on its page, log in with `hf auth login`, then try again.",
+_infos: dict[tuple[str, str | None, str], RepoInfo] = {}
+_allowed: dict[tuple[str, str], float] = {}
+
+
+def identity(token: Token) -> str:
+    """Who asks, as a key: never the token itself."""
+    if isinstance(token, str):
+        return hashlib.sha256(token.encode()).hexdigest()[:16]
+    return "nobody" if token is False else "local"
+
+
+def info(repo: str, revision: str | None, name: str, token: Token = None) -> RepoInfo:
+    """What the Hub says about `revision` (or the default branch). Raises as `hub_errors`."""
+    token = hosting.current().token_for(token)
+    key = (repo, revision, identity(token))
+    if key not in _infos:
+        api = huggingface_hub.HfApi()
+
+        def ask() -> Any:
+            return api.model_info(
+                repo, revision=revision, timeout=_TIMEOUT_S, files_metadata=True, token=token
+            )
+
+        said = call(name, ask)
+        if not said.sha or not _SHA.fullmatch(said.sha):
+            raise NetworkError(f"The Hub did not say which commit {name} is at.")
+        while len(_infos) > _MAX_INFOS:
+            _infos.pop(next(iter(_infos)))
+        _infos[key] = _infos[repo, said.sha, identity(token)] = _read_info(repo, said)
+        disk.remember_commit(repo, revision, said.sha)
+    return _infos[key]
+
+
+def _read_info(repo: str, said: Any) -> RepoInfo:
+    files = {}
+    for sibling in said.siblings or ():
+        large = getattr(sibling, "lfs", None)
+        files[sibling.rfilename] = download.RemoteFile(
+            name=sibling.rfilename,
+            url=huggingface_hub.hf_hub_url(repo, sibling.rfilename, revision=said.sha),
+            size=sibling.size,
+            sha256=getattr(large, "sha256", None),
+            blob=None if large else getattr(sibling, "blob_id", None),
         )
-    if isinstance(error, errors.RevisionNotFoundError):
-        return ModelNotFoundError(f"{name} has no such revision.")
-    if isinstance(error, errors.RepositoryNotFoundError):
-        return ModelNotFoundError(
-            f"There is no model {name} on the Hub, or it is private.",
-            "Check the spelling, or log in with `hf auth login`.",
-        )
-    if isinstance(error, (errors.OfflineModeIsEnabled, errors.LocalEntryNotFoundError)):
-        return _out_of_reach(name)
-    if isinstance(error, errors.EntryNotFoundError):
-        return ModelNotFoundError(f"{name} holds no model that transformers can load.")
-    if isinstance(error, (errors.HFValidationError, errors.RevisionResolutionError)):
-        return InputError(f"{name} is no model name.", "Use owner/name or owner/name@revision.")
-    if status == 401:
-        return InputError(
-            "The Hub does not accept the stored access token.",
-            "Log in again with `hf auth login`, or log out with `hf auth logout`.",
-        )
-    if status == 403:
-        return GatedModelError(f"The Hub does not allow access to {name}.")
-    if status == 429:
-        return NetworkError("The Hub asks to slow down.", "Try again in some minutes.")
-    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-        return DiskSpaceError(f"The disk is full: {name} could not be stored.")
-    if getattr(error, "errno", None) in (errno.EACCES, errno.EROFS):
-        return InputError("The Hub's cache folder cannot be written.", "Set HF_HOME to another.")
-    if status is not None:
-        return NetworkError(f"The Hub could not deliver {name} (status {status}).")
-    if isinstance(error, (ConnectionError, TimeoutError, errors.HTTPError)):
-        return _out_of_reach(name)
-    return NetworkError(f"The download of {name} failed.", "Try again: it goes on where it was.")
+    weights = getattr(said, "safetensors", None)
+    gguf = getattr(said, "gguf", None)
+    card = getattr(said, "card_data", None)
+    total = gguf.get("total") if isinstance(gguf, dict) else None
+    return RepoInfo(
+        repo=repo,
+        sha=said.sha,
+        files=files,
+        gated=said.gated if isinstance(getattr(said, "gated", None), str) else None,
+        licence=_text(getattr(card, "license", None)),
+        likes=getattr(said, "likes", None),
+        parameters=dict(weights.parameters) if weights is not None else None,
+        gguf_parameters=total if isinstance(total, int) else None,
+    )
 
 
-def _out_of_reach(name: str) -> UAGError:
-    hint = "The embedded pair works without the Hub."
-    if constants.is_offline_mode():
-        return ModelNotFoundError(
-            f"{name} is not in the local cache, and offline mode (HF_HUB_OFFLINE) is on.", hint
-        )
-    return NetworkError(f"{name} is not in the local cache, and the Hub is out of reach.", hint)
+def _text(value: Any) -> str | None:
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return value if isinstance(value, str) else None
 
 
-def resolve(repo: str, revision: str | None, name: str) -> str:
+def check_access(repo: str, revision: str | None, name: str, token: Token = None) -> None:
+    """Raise `GatedModelError` where the caller may not download a gated model.
+
+    The Hub is asked with the caller's own token; a yes is believed for ten minutes.
+    """
+    token = hosting.current().token_for(token)
+    key = (repo, identity(token))
+    if time.monotonic() - _allowed.get(key, -_ACCESS_S) < _ACCESS_S:
+        return
+    if info(repo, revision, name, token).gated:
+        call(name, lambda: huggingface_hub.HfApi().auth_check(repo, token=token))
+    _allowed[key] = time.monotonic()
+
+
+def resolve(repo: str, revision: str | None, name: str, token: Token = None) -> str:
     """The commit (40 hex digits) that `revision`, or the default branch, stands for.
 
-    Out of the Hub's reach, the commit that the local cache has for it. Raises as `translate`.
+    Out of the Hub's reach, the commit that a local cache has for it. Raises as `hub_errors`.
     """
     if revision is not None and _SHA.fullmatch(revision):
         return revision
     try:
-        info = huggingface_hub.HfApi().model_info(repo, revision=revision, timeout=_TIMEOUT_S)
-        problem: Exception | None = None
-    except Exception as error:  # noqa: BLE001 - the client's own and its HTTP library's
-        problem = translate(error, name)
-    if problem is None and info.sha and _SHA.fullmatch(info.sha):
-        return info.sha
-    if problem is None or isinstance(problem, NetworkError) or constants.is_offline_mode():
-        cached = huggingface_hub.try_to_load_from_cache(repo, "config.json", revision=revision)
-        if isinstance(cached, str):
-            return Path(cached).parent.name
-    raise problem or NetworkError(f"The Hub did not say which commit {name} is at.")
+        return info(repo, revision, name, token).sha
+    except UAGError as error:
+        problem = error.with_traceback(None)
+    if isinstance(problem, NetworkError) or constants.is_offline_mode():
+        cached = disk.cached_commit(repo, revision)
+        if cached:
+            return cached
+    raise problem
 
 
-def fetch_small_files(repo: str, sha: str, name: str) -> Path:
-    """Download configuration and tokenizer, check them, and return the snapshot's folder.
+def fetch_config(repo: str, sha: str, name: str, token: Token = None) -> dict[str, Any]:
+    """The model's configuration, checked: nothing else is downloaded for it.
 
-    Raises `UnsafeModelError` or `UnsupportedModelError` before any weights are touched.
+    Raises `UnsafeModelError` or `UnsupportedModelError` for what can be refused by it.
     """
-    config = Path(
-        call(name, lambda: huggingface_hub.hf_hub_download(repo, "config.json", revision=sha))
-    )
+    folder = disk.snapshot(repo, sha)
+    config = folder / "config.json"
+    if not config.is_file():
+        files = info(repo, sha, name, token).files
+        check_access(repo, sha, name, token)
+        if "config.json" not in files:
+            checks.check_files(files, name)
+            raise ModelNotFoundError(f"{name} holds no model that transformers can load.")
+        _download(folder, [files["config.json"]], name, token, None)
     content = checks.read_config(config, name)
     checks.check_code(content, name)
     checks.check_causal(content, name)
-    return Path(call(name, lambda: _snapshot(repo, sha, list(_SMALL_FILES), None)))
+    return content
 
 
-def fetch_weights(repo: str, sha: str, folder: Path, name: str, progress: Progress | None) -> None:
-    """Download the safetensors of one commit into the Hub's cache; what is there is kept.
+def fetch_small_files(repo: str, sha: str, name: str, token: Token = None) -> Path:
+    """Configuration and tokenizer of a commit, checked; the folder that holds them.
 
-    Raises `UnsafeModelError` where there are only pickles, `DiskSpaceError` where they do not
-    fit, and as `translate`.
+    Raises as `fetch_config` and `hub_errors`.
     """
+    fetch_config(repo, sha, name, token)
+    folder = disk.snapshot(repo, sha)
+    if not disk.is_whole(folder):
+        try:
+            files = info(repo, sha, name, token).files
+        except NetworkError:
+            if disk.has_tokenizer(folder):
+                return folder
+            raise
+        lacking = [
+            file
+            for key, file in files.items()
+            if _is_small(key) and key != checks.WEIGHTS_INDEX and not (folder / key).is_file()
+        ]
+        if sum(file.size or 0 for file in lacking) > _MAX_SMALL_BYTES:
+            raise InputError(f"The tokenizer files of {name} are too large to be real.")
+        check_access(repo, sha, name, token)
+        _download(folder, lacking, name, token, None)
+    disk.touch(folder)
+    return folder
+
+
+def beginning(repo: str, sha: str, file: str, name: str, token: Token, count: int) -> bytes:
+    """The first `count` bytes of a file, without downloading it. Raises as `hub_errors`."""
+    check_access(repo, sha, name, token)
+    headers = build_hf_headers(token=hosting.current().token_for(token))
+    url = huggingface_hub.hf_hub_url(repo, file, revision=sha)
+    return call(name, lambda: download.beginning(url, headers, count))
+
+
+def header_parameters(
+    repo: str, sha: str, files: Iterable[str], name: str, token: Token
+) -> dict[str, int]:
+    """Values by dtype, as headers of safetensors files on the Hub say. Raises as `hub_errors`."""
+    check_access(repo, sha, name, token)
+    asks_as = hosting.current().token_for(token)
+    counts: dict[str, int] = {}
+    for file in files:
+
+        def ask(file: str = file) -> Any:
+            return huggingface_hub.HfApi().parse_safetensors_file_metadata(
+                repo, file, revision=sha, token=asks_as, timeout=_TIMEOUT_S
+            )
+
+        for dtype, count in call(name, ask).parameter_count.items():
+            counts[str(dtype)] = counts.get(str(dtype), 0) + count
+    return counts
+
+
+def missing_files(
+    repo: str, sha: str, name: str, token: Token = None, gguf: str | None = None
+) -> list[download.RemoteFile]:
+    """What would have to be downloaded. Raises `UnsafeModelError` where there are only pickles."""
+    folder = disk.snapshot(repo, sha, gguf)
+    if (folder / gguf).is_file() if gguf else disk.is_whole(folder):
+        return []
+    files = info(repo, sha, name, token).files
+    if gguf:
+        if gguf not in files:
+            some = checks.some_gguf(files)
+            raise ModelNotFoundError(
+                f"{name} is not in its repository.", f"It has {some}." if some else None
+            )
+        return [files[gguf]]
+    checks.check_files(files, name)
+    small = [file for key, file in files.items() if _is_small(key)]
+    if sum(file.size or 0 for file in small) > _MAX_SMALL_BYTES:
+        raise InputError(f"The tokenizer files of {name} are too large to be real.")
     index = folder / checks.WEIGHTS_INDEX
-    if index.is_file():
-        files = checks.shards(index, name)
-    else:
-        files = (checks.WEIGHTS,)
-    if all((folder / file).exists() for file in files):
-        return
-    sizes = call(name, lambda: _sizes(repo, sha))
-    checks.check_files(sizes, name)
-    needed = sum(sizes.get(file, 0) for file in files if not (folder / file).exists())
-    if shutil.disk_usage(folder).free < needed + _SPARE_BYTES:
-        raise DiskSpaceError(
-            f"{name} needs {needed / 1e9:.1f} GB of free disk space.",
-            "Free some, or set HF_HOME to another folder.",
-        )
-    call(name, lambda: _snapshot(repo, sha, list(files), _bar(name, progress)))
+    if checks.WEIGHTS_INDEX in files and not index.is_file():
+        check_access(repo, sha, name, token)
+        _download(folder, [files[checks.WEIGHTS_INDEX]], name, token, None)
+    names = checks.shards(index, name) if index.is_file() else (checks.WEIGHTS,)
+    lacking = [key for key in names if key not in files]
+    if lacking:
+        raise ModelNotFoundError(f"{name} lacks the weight file {lacking[0]}.")
+    wanted = [*small, *(files[key] for key in names)]
+    return [file for file in wanted if not (folder / file.name).is_file()]
 
 
-def _sizes(repo: str, sha: str) -> dict[str, int]:
-    info = huggingface_hub.HfApi().model_info(
-        repo, revision=sha, timeout=_TIMEOUT_S, files_metadata=True
-    )
-    return {sibling.rfilename: sibling.size or 0 for sibling in info.siblings or ()}
-
-
-def _snapshot(repo: str, sha: str, patterns: list[str], bar: type[tqdm] | None) -> str:
-    return huggingface_hub.snapshot_download(
-        repo, revision=sha, allow_patterns=patterns, tqdm_class=bar or _bar("", None)
+def _is_small(name: str) -> bool:
+    if ".." in name or "\\" in name or name.endswith(checks.PICKLES):
+        return False
+    return any(
+        fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/")
+        for pattern in _SMALL_FILES
     )
 
 
-def _bar(name: str, progress: Progress | None) -> type[tqdm]:
-    """A progress bar that draws nothing and tells `progress` about bytes once a second."""
-    told = time.monotonic()
+def fetch(
+    repo: str,
+    sha: str,
+    name: str,
+    token: Token = None,
+    progress: Progress | None = None,
+    gguf: str | None = None,
+) -> Path:
+    """Download what is missing of a commit; the folder with all files of the model.
 
-    class Bar(tqdm):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            kwargs.pop("name", None)
-            super().__init__(*args, **{**kwargs, "file": io.StringIO(), "disable": False})
+    Going on where an earlier attempt ended, with room made in our own cache first. `progress` is
+    called at least twice a second while it lasts, and may raise to cancel. Raises
+    `DiskSpaceError` where it does not fit, and as `hub_errors`.
+    """
+    folder = disk.snapshot(repo, sha, gguf)
+    files = missing_files(repo, sha, name, token, gguf)
+    disk.touch(folder)
+    if files:
+        check_access(repo, sha, name, token)
+        weights = sum(file.size or 0 for file in files if not _is_small(file.name))
+        hosting.current().check_size(weights, name)
+        needed = sum((file.size or 0) - _have(folder, file) for file in files)
+        disk.make_room(needed, folder, name)
+        _download(folder, files, name, token, progress)
+    return folder
 
-        def update(self, n: float | None = 1) -> bool | None:
-            nonlocal told
-            result = super().update(n)
-            if progress and self.unit == "B" and time.monotonic() - told >= _TELL_EVERY_S:
-                told = time.monotonic()
-                progress(
-                    f"Downloading {name}: {self.n / 1e6:.0f} of {(self.total or 0) / 1e6:.0f} MB."
-                )
-            return result
 
-    return Bar
+def _have(folder: Path, file: download.RemoteFile) -> int:
+    partial = download.partial_path(folder / file.name)
+    return partial.stat().st_size if partial.is_file() else 0
+
+
+def _download(
+    folder: Path,
+    files: Iterable[download.RemoteFile],
+    name: str,
+    token: Token,
+    progress: Progress | None,
+) -> None:
+    files = list(files)
+    total = sum(file.size or 0 for file in files)
+    meter = download.Meter(name, total, progress or (lambda _line: None))
+    headers = build_hf_headers(token=hosting.current().token_for(token))
+
+    def get_all() -> None:
+        for file in files:
+            meter.begin_file()
+            download.fetch(file, folder / file.name, headers=headers, advance=meter.advance)
+
+    call(name, get_all)

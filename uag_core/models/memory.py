@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from uag_core.errors import InputError, OutOfMemoryError
+from uag_core import hosting
+from uag_core.errors import OutOfMemoryError
 
 if TYPE_CHECKING:
     from torch import nn
 
 LIMIT_VARIABLE = "UAG_MODEL_MEMORY_GB"
-_SHARE = {"cpu": 0.6, "cuda": 0.8}  # of a device's memory that idle models may fill together
+GPUS = "gpus"  # a model spread over every GPU
+_SHARE = {
+    "cpu": 0.6,
+    "cuda": 0.8,
+    GPUS: 0.8,
+}  # of a device's memory that idle models may fill together
 _CPU_MESSAGES = ("can't allocate memory", "not enough memory", "cannot allocate memory")
 
 
@@ -31,12 +38,53 @@ def model_bytes(model: nn.Module) -> int:
 
 
 def total_memory(device: str) -> int:
-    """Bytes of memory that `device` ("cpu" or "cuda:0") has in all."""
+    """Bytes of memory that `device` ("cpu", "cuda:0", "gpus") has in all.
+
+    A container's limit counts where it is below the machine's memory.
+    """
+    if device == GPUS:
+        return sum(total_memory(name) for name in gpu_names())
     if device.startswith("cuda"):
         return int(torch.cuda.get_device_properties(torch.device(device)).total_memory)
     import psutil
 
-    return int(psutil.virtual_memory().total)
+    limit, _ = _container()
+    total = int(psutil.virtual_memory().total)
+    return min(total, limit) if limit else total
+
+
+def free_memory(device: str) -> int:
+    """Bytes of memory that can be had on `device` now; of "gpus", on all of them together."""
+    if device == GPUS:
+        return sum(free_memory(name) for name in gpu_names())
+    if device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(torch.device(device))[0])
+    import psutil
+
+    available = int(psutil.virtual_memory().available)
+    limit, used = _container()
+    return max(0, min(available, limit - used)) if limit else available
+
+
+def gpu_names() -> list[str]:
+    """ "cuda:0", "cuda:1", ...: every GPU that can be used."""
+    if not torch.cuda.is_available():
+        return []
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+
+
+def _container() -> tuple[int, int]:
+    """Memory limit and use of a control group (version 2) in bytes; zeros where there is none."""
+    folder = Path("/sys/fs/cgroup")
+    try:
+        limit = (folder / "memory.max").read_text().strip()
+        if not limit.isdecimal():
+            return 0, 0
+        used = int((folder / "memory.current").read_text())
+        statistics = dict(line.split() for line in (folder / "memory.stat").open())
+        return int(limit), max(0, used - int(statistics.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        return 0, 0
 
 
 def default_limit(device: str) -> int:
@@ -45,15 +93,9 @@ def default_limit(device: str) -> int:
     The environment variable UAG_MODEL_MEMORY_GB (gigabytes of 10^9 bytes) wins over the default,
     60 % of a machine's memory or 80 % of a GPU's. Raises `InputError` when it is no number.
     """
-    text = os.environ.get(LIMIT_VARIABLE, "").strip()
-    if text:
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
-        if not 0 < value < 1e9:
-            raise InputError(f"{LIMIT_VARIABLE} must be a positive number of gigabytes.")
-        return int(value * 1e9)
+    gigabytes = hosting.gigabytes_of(os.environ, LIMIT_VARIABLE)
+    if gigabytes is not None:
+        return int(gigabytes * 1e9)
     return int(total_memory(device) * _SHARE[device.partition(":")[0]])
 
 
@@ -74,7 +116,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def out_of_memory(what: str, device: str) -> OutOfMemoryError:
     """The error to raise, outside of the except block that caught the original one."""
-    place = "the GPU's memory" if device.startswith("cuda") else "memory"
+    place = "memory" if device == "cpu" else "the GPU's memory"
     return OutOfMemoryError(
         f"{what} did not fit into {place}.",
         "Try a smaller model, a shorter text or bfloat16.",

@@ -14,7 +14,7 @@ import torch
 
 from uag_core.errors import UnsupportedModelError
 from uag_core.models.handle import LanguageModel
-from uag_core.models.loading import quiet
+from uag_core.models.watching import quiet
 
 _LAYERS = {
     "full_attention": "full",

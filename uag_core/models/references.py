@@ -1,7 +1,8 @@
 """What the name of a model means: embedded, a local folder, a GGUF file, or a Hub repository.
 
 Strict on purpose: the names come from text fields and the command line. Looks at the local disk
-but never at the network, and does not know how anything is loaded. Imports no torch.
+(never in hosted mode) but not at the network, and does not know how anything is loaded. Imports
+no torch.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from uag_core import hosting
 from uag_core.errors import InputError, ModelNotFoundError
 
 EMBEDDED = ("embedded/target", "embedded/assistant")
 MAX_LENGTH = 1024
 
-Kind = Literal["embedded", "folder", "gguf", "hub"]
+Kind = Literal["embedded", "folder", "gguf", "hub", "hub_gguf"]
 
 # One part of a Hub id: letters, digits, "-", "_" and ".", neither "-" nor "." at its ends.
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
@@ -24,8 +26,18 @@ _HUB = re.compile(
     rf"(?P<id>(?:{_PART}/)?{_PART})(?:@(?P<revision>[A-Za-z0-9][A-Za-z0-9._/-]{{0,127}}))?"
 )
 _MAX_HUB_ID = 96
+# A GGUF file inside a repository: owner/name:file.gguf, owner/name@revision:folder/file.gguf.
+_HUB_GGUF = re.compile(
+    rf"(?P<repo>(?:{_PART}/)?{_PART}(?:@[A-Za-z0-9][A-Za-z0-9._/-]{{0,127}})?)"
+    rf":(?P<file>(?:{_PART}/)*{_PART})",
+    re.IGNORECASE,
+)
+_SPLIT_GGUF = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 _LOCAL_STARTS = ("/", "./", "../", "~", ".\\", "..\\")
-_EXAMPLE = "Use owner/name, owner/name@revision, a local folder or embedded/target."
+_HOSTED_EXAMPLE = "Use owner/name, owner/name@revision, owner/name:file.gguf or embedded/target."
+_EXAMPLE = (
+    "Use owner/name, owner/name@revision, owner/name:file.gguf, a local folder or embedded/target."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +46,25 @@ class Reference:
 
     `id` is what reports show: the embedded name, the Hub id without its revision, or the path as
     it was typed. `path` is the absolute folder or file of local references, else None.
-    `revision` is the branch, tag or commit that was asked for, else None.
+    `revision` is the branch, tag or commit that was asked for, else None. `file` is the GGUF file
+    inside a Hub repository, else None.
     """
 
     kind: Kind
     id: str
     path: Path | None = None
     revision: str | None = None
+    file: str | None = None
 
 
-def parse(ref: str) -> Reference:
-    """The meaning of `ref`.
+def parse(ref: str, *, rules: hosting.Hosting | None = None) -> Reference:
+    """The meaning of `ref` under the rules of this process (see `uag_core.hosting`).
 
-    Raises `InputError` for text that names no model, and `ModelNotFoundError` for embedded
-    names, folders and files that do not exist. A Hub id is only checked for its form.
+    Raises `InputError` for text that names no model or one that may not be used here, and
+    `ModelNotFoundError` for embedded names, folders and files that do not exist. A Hub id is only
+    checked for its form. Where local paths are closed, the disk is not even looked at.
     """
+    rules = hosting.current() if rules is None else rules
     if not isinstance(ref, str) or not ref.strip():
         raise InputError("No model was named.", _EXAMPLE)
     text = ref.strip()
@@ -59,10 +75,16 @@ def parse(ref: str) -> Reference:
     if text == "embedded" or text.startswith("embedded/"):
         return _embedded(text)
     if text.lower().endswith(".gguf"):
-        return _gguf(text)
-    if _looks_local(text):
+        return _gguf(text, rules)
+    if _has_local_form(text) or (rules.local_paths and _is_model_folder(text)):
+        _check_local(rules)
         return _folder(text)
-    return _hub(text)
+    return _hub(text, rules)
+
+
+def _check_local(rules: hosting.Hosting) -> None:
+    if not rules.local_paths:
+        raise InputError("Folders and files of the server cannot be used here.", _HOSTED_EXAMPLE)
 
 
 def _embedded(text: str) -> Reference:
@@ -87,22 +109,37 @@ def _exists(path: Path, *, folder: bool) -> bool:
         return False
 
 
-def _gguf(text: str) -> Reference:
+def _gguf(text: str, rules: hosting.Hosting) -> Reference:
+    match = _HUB_GGUF.fullmatch(text)
+    if _SPLIT_GGUF.search(text):
+        raise InputError(
+            f"{text!r} is one of several parts, which transformers cannot read.",
+            "Choose a GGUF file that is whole.",
+        )
+    if match and ".." not in text and not _is_drive(text):
+        hub = _hub(match["repo"], rules)
+        return Reference("hub_gguf", hub.id, revision=hub.revision, file=match["file"])
+    _check_local(rules)
     path = _absolute(text)
     if not _exists(path, folder=False):
         raise ModelNotFoundError(f"There is no GGUF file {text!r}.")
     return Reference("gguf", text, path)
 
 
-def _looks_local(text: str) -> bool:
+def _is_drive(text: str) -> bool:
+    return bool(re.match(r"[A-Za-z]:[\\/]", text))
+
+
+def _has_local_form(text: str) -> bool:
     if text in (".", "..") or text.startswith(_LOCAL_STARTS):
         return True
     if "\\" in text or re.match(r"[A-Za-z]:", text):
         return True
-    before_revision = text.partition("@")[0]
-    if before_revision.count("/") > 1:
-        return True
-    # As in transformers, a folder that is there wins over a Hub id of the same spelling.
+    return text.partition("@")[0].count("/") > 1
+
+
+def _is_model_folder(text: str) -> bool:
+    """As in transformers, a folder that is there wins over a Hub id of the same spelling."""
     return _exists(Path(text) / "config.json", folder=False)
 
 
@@ -115,11 +152,14 @@ def _folder(text: str) -> Reference:
     return Reference("folder", text, path)
 
 
-def _hub(text: str) -> Reference:
+def _hub(text: str, rules: hosting.Hosting) -> Reference:
     match = _HUB.fullmatch(text)
     repo = match["id"] if match else ""
     if not match or len(repo) > _MAX_HUB_ID or "--" in repo or ".." in text:
-        raise InputError(f"{text!r} is no model name.", _EXAMPLE)
+        raise InputError(
+            f"{text!r} is no model name.", _EXAMPLE if rules.local_paths else _HOSTED_EXAMPLE
+        )
     if repo.endswith(".git"):
-        raise InputError(f"{text!r} is no model name: leave out '.git'.", _EXAMPLE)
+        raise InputError(f"{text!r} is no model name: leave out '.git'.")
+    rules.check_id(repo)
     return Reference("hub", repo, revision=match["revision"])

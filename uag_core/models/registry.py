@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from uag_core.errors import OutOfMemoryError
-from uag_core.models import loading, memory
+from uag_core.models import background, loading, memory, placement, planning
+from uag_core.models.fairlock import FairLock
 
 if TYPE_CHECKING:
     from uag_core.models.handle import LanguageModel
@@ -24,72 +25,16 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 Key = tuple[str, str, str, str]  # id, revision or fingerprint, dtype, device
 
-_POLL_S = 0.05
+_WAIT_S = 0.3
 
 
-class FairLock:
-    """A lock that is handed on in the order in which it was asked for.
+def _no_plan(_source: loading.Source, *, device: str, **_: Any) -> planning.Plan:
+    """For a registry that loads in its own way: everything fits on the first device."""
+    return {"device": placement.candidates(device)[0], "memory": None, "refusal": None}
 
-    Not re-entrant. Any thread may release it, since a generator can be closed by another thread
-    than the one that started it.
-    """
 
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._queue: deque[object] = deque()
-        self._held = False
-
-    def acquire(
-        self,
-        cancelled: Callable[[], bool] | None = None,
-        waiting: Callable[[int], None] | None = None,
-    ) -> bool:
-        """Wait for the lock. True: it is held now. False: `cancelled()` became true first.
-
-        `waiting(n)` is called, outside of the lock's own mutex, whenever the number n of holders
-        and waiters ahead has changed; never when the lock is free. An exception from either
-        callback leaves the queue and passes on.
-        """
-        ticket = object()
-        told = 0
-        with self._condition:
-            self._queue.append(ticket)
-        try:
-            while True:
-                if cancelled is not None and cancelled():
-                    return False
-                with self._condition:
-                    if not self._held and self._queue[0] is ticket:
-                        self._held = True
-                        return True
-                    ahead = self._queue.index(ticket) + self._held
-                    if ahead == told or waiting is None:
-                        self._condition.wait(_POLL_S if cancelled is not None else None)
-                        continue
-                told = ahead
-                waiting(ahead)
-        finally:
-            with self._condition:
-                self._queue.remove(ticket)
-                self._condition.notify_all()
-
-    def release(self) -> None:
-        """Hand the lock to the next in the queue. Raises `RuntimeError` when nobody holds it."""
-        with self._condition:
-            if not self._held:
-                raise RuntimeError("release of a lock that is not held")
-            self._held = False
-            self._condition.notify_all()
-
-    @property
-    def held(self) -> bool:
-        return self._held
-
-    @property
-    def queue_length(self) -> int:
-        """How many wait, the holder not counted."""
-        with self._condition:
-            return len(self._queue)
+def _key(source: loading.Source, dtype: str, device: str) -> Key:
+    return (f"{source.kind}:{source.id}", source.fingerprint, dtype, device)
 
 
 @dataclass(slots=True)
@@ -116,8 +61,10 @@ class ModelRegistry:
         self,
         load: Callable[..., LanguageModel] | None = None,
         limit: Callable[[str], int] = memory.default_limit,
+        plan: Callable[..., planning.Plan] | None = None,
     ) -> None:
         self._load = load or loading.load_resolved
+        self._plan = plan or (planning.plan_source if load is None else _no_plan)
         self._limit = limit
         self._mutex = threading.RLock()
         self._loading = threading.Lock()  # one load at a time
@@ -131,24 +78,103 @@ class ModelRegistry:
         dtype: str = "auto",
         device: str = "auto",
         progress: Progress | None = None,
+        *,
+        token: str | bool | None = None,
     ) -> LanguageModel:
         """The model that `ref` names, loaded now or before.
 
-        Raises what `loading.load` raises. When memory runs out, idle models are dropped and the
-        load is tried once more.
+        What cannot work (see `planning`) is refused before its weights are downloaded, and idle
+        models make room first. `progress` is called several times a second and may raise to
+        cancel, also in the middle of a download. `token` is the caller's own for the Hub. Raises
+        what `loading.load` raises. When memory runs out all the same, idle models are dropped and
+        the load is tried once more.
         """
-        where = loading.resolve_device(device)
-        kind = loading.resolve_dtype(dtype, where)
-        source = loading.resolve(ref, progress=progress)
-        key = (source.kind + ":" + source.id, source.fingerprint, kind, where)
-        with self._loading:
-            found = self._find(key)
-            if found is not None:
-                return found
-            model = self._load_with_retry(source, kind, where, progress)
+
+        def work(say: Progress) -> LanguageModel:
+            return self._get(ref, dtype, device, say, token)
+
+        return background.run(work, progress, f"Looking up {ref}.")
+
+    def _get(
+        self, ref: str, dtype: str, device: str, say: Progress, token: str | bool | None
+    ) -> LanguageModel:
+        where = device if device == "auto" else loading.resolve_device(device)
+        more = {} if token is None else {"token": token}
+        source = loading.resolve(ref, progress=say, **more)
+        keys = {
+            name: _key(source, loading.resolve_dtype(dtype, name), name)
+            for name in placement.candidates(where)
+        }
+        while not self._loading.acquire(timeout=_WAIT_S):
+            say("Waiting for another model to be loaded.")
+        try:
+            for key in keys.values():
+                found = self._find(key)
+                if found is not None:
+                    return found
+            place = self._prepare(source, dtype, where)
+            key = keys[place]
+            model = self._load_with_retry(source, key[2], place, say)
             with self._mutex:
-                self._add(key, model, where)
+                self._add(key, model, place)
             return model
+        finally:
+            self._loading.release()
+
+    def check(
+        self,
+        ref: str,
+        dtype: str = "auto",
+        device: str = "auto",
+        progress: Progress | None = None,
+        *,
+        token: str | bool | None = None,
+    ) -> None:
+        """Raise what `get` would raise before it downloads or loads weights; change nothing."""
+
+        def work(say: Progress) -> None:
+            where = device if device == "auto" else loading.resolve_device(device)
+            more = {} if token is None else {"token": token}
+            source = loading.resolve(ref, progress=say, **more)
+            for name in placement.candidates(where):
+                key = _key(source, loading.resolve_dtype(dtype, name), name)
+                with self._mutex:
+                    if key in self._entries or key in self._alive:
+                        return
+            spare = self.spare()
+            planning.require(self._plan(source, dtype=dtype, device=where, spare=spare))
+
+        background.run(work, progress, f"Looking up {ref}.")
+
+    def _prepare(self, source: loading.Source, dtype: str, device: str) -> str:
+        """Refuse what cannot work, and make room for what can; the device to load on."""
+        spare = self.spare()
+        plan = self._plan(source, dtype=dtype, device=device, spare=spare)
+        planning.require(plan)
+        place = str(plan["device"])
+        if plan["memory"] is not None:
+            self._make_room(place, plan["memory"]["total"])
+        return place
+
+    def spare(self) -> dict[str, int]:
+        """Bytes by device that idle models would give back."""
+        found: Counter[str] = Counter()
+        with self._mutex:
+            for entry in self._entries.values():
+                if not self._holds[id(entry.model)]:
+                    found[entry.device] += entry.size
+        return dict(found)
+
+    def _make_room(self, device: str, needed: int) -> None:
+        """Drop idle models, oldest first, until `needed` bytes are free or nothing is left."""
+
+        def lacking() -> bool:
+            memory.release_unused()
+            return memory.free_memory(device) * (1 - placement.CUSHION) < needed
+
+        if self.spare().get(device) and lacking():
+            self._evict(lambda entry: entry.device == device and lacking())
+            memory.release_unused()
 
     def _load_with_retry(
         self, source: loading.Source, dtype: str, device: str, progress: Progress | None
@@ -223,6 +249,8 @@ class ModelRegistry:
 
 _registry = ModelRegistry()
 get = _registry.get
+check = _registry.check
+spare = _registry.spare
 hold = _registry.hold
 loaded = _registry.loaded
 evict_all = _registry.evict_all

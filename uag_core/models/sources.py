@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from uag_core import hosting
 from uag_core.errors import ModelNotFoundError
 from uag_core.models import embedded, hub
 from uag_core.models.references import Reference, parse
@@ -23,7 +24,8 @@ class Source:
     """Where exactly a model comes from.
 
     `id` and `revision` are for reports. `fingerprint` changes when the files do: the commit of a
-    Hub model, a digest of names, sizes and times of local files.
+    Hub model, a digest of names, sizes and times of local files. `file` is the GGUF file inside a
+    Hub repository; `token` belongs to whoever asked, and is never shown or compared.
     """
 
     ref: str
@@ -32,18 +34,27 @@ class Source:
     path: Path
     fingerprint: str
     kind: str
+    file: str | None = None
+    token: str | bool | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_remote(self) -> bool:
+        return self.kind in ("hub", "hub_gguf")
 
 
-def resolve(ref: str, *, progress: Progress | None = None) -> Source:
+def resolve(
+    ref: str, *, progress: Progress | None = None, token: str | bool | None = None
+) -> Source:
     """Find out which files `ref` means, fetching the embedded target's when they are missing.
 
-    Of Hub models only the commit is looked up. Raises as `loading.load`.
+    Of Hub models only the commit is looked up, with the caller's `token` where it has one; where
+    the app is hosted, also whether that caller may have a gated one. Raises as `loading.load`.
     """
     reference = parse(ref)
     if reference.kind == "embedded":
         return _embedded(reference, progress)
-    if reference.kind == "hub":
-        return _hub(reference)
+    if reference.kind in ("hub", "hub_gguf"):
+        return _hub(reference, token)
     assert reference.path is not None
     fingerprint = f"{reference.path}:{_digest(reference.path)}"
     return Source(ref, reference.id, None, reference.path, fingerprint, reference.kind)
@@ -60,16 +71,28 @@ def _embedded(reference: Reference, progress: Progress | None) -> Source:
     return Source(reference.id, reference.id, revision, folder, revision, "folder")
 
 
-_commits: dict[tuple[str, str | None], str] = {}  # what a branch meant when first asked for
+# What a branch meant when it was first asked for, by whom.
+_commits: dict[tuple[str, str | None, str], str] = {}
+_MAX_COMMITS = 10_000
 
 
-def _hub(reference: Reference) -> Source:
-    repo, revision = reference.id, reference.revision
+def _hub(reference: Reference, token: str | bool | None) -> Source:
+    repo, revision, file = reference.id, reference.revision, reference.file
+    rules = hosting.current()
+    token = rules.token_for(token)
     name = repo if revision is None else f"{repo}@{revision}"
-    if (repo, revision) not in _commits:
-        _commits[repo, revision] = hub.resolve(repo, revision, name)
-    commit = _commits[repo, revision]
-    return Source(name, repo, commit, Path(), commit, "hub")
+    key = (repo, revision, hub.identity(token))
+    if key not in _commits:
+        while len(_commits) > _MAX_COMMITS:
+            _commits.pop(next(iter(_commits)))
+        _commits[key] = hub.resolve(repo, revision, name, token)
+    commit = _commits[key]
+    if rules.hosted:
+        hub.check_access(repo, commit, name, token)
+    fingerprint = commit
+    if file:
+        name, fingerprint = f"{name}:{file}", f"{commit}:{file}"
+    return Source(name, repo, commit, Path(), fingerprint, reference.kind, file, token)
 
 
 def _digest(path: Path, *, contents: bool = False) -> str:

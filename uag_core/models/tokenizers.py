@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from uag_core.errors import UAGError, UnsupportedModelError
-from uag_core.models import checks, hub
-from uag_core.models.loading import check_folder, quiet
+from uag_core.errors import InputError, UAGError, UnsupportedModelError
+from uag_core.models import checks, disk, hub
+from uag_core.models.loading import check_folder
 from uag_core.models.sources import Source, resolve
+from uag_core.models.watching import quiet
 from uag_core.tokenization import TokenizerCodec
 
 Progress = Callable[[str], None]
@@ -52,12 +53,15 @@ _loaded: OrderedDict[tuple[str, str, str], LoadedTokenizer] = OrderedDict()
 _mutex = threading.Lock()
 
 
-def load_tokenizer(ref: str, progress: Progress | None = None) -> LoadedTokenizer:
+def load_tokenizer(
+    ref: str, progress: Progress | None = None, *, token: str | bool | None = None
+) -> LoadedTokenizer:
     """The tokenizer of the model that `ref` names; the last few are kept.
 
-    Raises as `loading.load`, with `UnsupportedModelError` where there is no fast tokenizer.
+    `token` is the caller's own access token for the Hub. Raises as `loading.load`, with
+    `UnsupportedModelError` where there is no fast tokenizer.
     """
-    source = resolve(ref, progress=progress)
+    source = resolve(ref, progress=progress, token=token)
     key = (source.kind, source.id, source.fingerprint)
     with _mutex:  # two visitors never read the same files at once
         found = _loaded.get(key)
@@ -73,10 +77,19 @@ def _load(source: Source) -> LoadedTokenizer:
     name, folder, options = source.ref, source.path, {}
     if source.kind == "hub":
         assert source.revision is not None
-        folder = hub.fetch_small_files(source.id, source.revision, name)
-    if source.kind == "gguf":
-        options["gguf_file"] = folder.name
-        folder = folder.parent
+        folder = hub.fetch_small_files(source.id, source.revision, name, source.token)
+    if source.kind == "hub_gguf":
+        assert source.revision is not None
+        assert source.file is not None
+        folder = disk.snapshot(source.id, source.revision, source.file)
+        options["gguf_file"] = source.file
+        if not (folder / source.file).is_file():
+            raise InputError(
+                f"{name} keeps its tokenizer inside the weights, which are not downloaded yet.",
+                "Run a comparison with it first, or name the repository it was made from.",
+            )
+    elif source.kind == "gguf":
+        folder, options["gguf_file"] = folder.parent, folder.name
     else:
         check_folder(folder, name)
     config = _read("AutoConfig", folder, options, name)

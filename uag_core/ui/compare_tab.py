@@ -21,7 +21,7 @@ from uag_core.config import (
     DTYPES,
     REFERENCES,
 )
-from uag_core.ui import methods, results_area, runs_layout, token_html
+from uag_core.ui import methods, model_picker, results_area, runs_layout, token_html
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 PLAIN_TITLE, PLAIN_SUBTITLE = "Plain decoding", "the target alone, one token per forward"
@@ -65,6 +65,7 @@ class CompareTab:
     assisted: gr.HTML
     bar: runs_layout.RunsBar
     results: results_area.ResultsArea
+    picker: model_picker.ModelPicker
     ticket: gr.State
     withdrawn: gr.State
 
@@ -245,6 +246,7 @@ def create_compare_tab(shipped: Mapping[str, str] | None = None) -> CompareTab:
             examples = _prompt_column(inputs)
         with gr.Column(scale=2, min_width=300):
             _main_settings(inputs)
+            picker = model_picker.create_picker()
     with gr.Accordion("More settings", open=False, elem_id="more"):
         _text_settings(inputs)
         _sampling_settings(inputs)
@@ -273,6 +275,7 @@ def create_compare_tab(shipped: Mapping[str, str] | None = None) -> CompareTab:
         assisted=assisted,
         bar=bar,
         results=results,
+        picker=picker,
         ticket=gr.State(0),
         withdrawn=gr.State(0),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -70,13 +71,20 @@ class CompareHandlers:
             tab.error: token_html.error(None),
         }
 
-    def run(self, data: Updates, request: gr.Request) -> Iterator[Updates]:
-        """Runs the comparison: a batch of updates every tick, the results at the end."""
+    def run(
+        self, data: Updates, request: gr.Request, login: gr.OAuthToken | None = None
+    ) -> Iterator[Updates]:
+        """Runs the comparison: a batch of updates every tick, the results at the end.
+
+        `login` is the visitor's own, where the page has a login button.
+        """
         session = session_of(request)
         cancel = self.flags.start(session)
         try:
             asked = self.read(data)
-            yield from self._run(asked, cancel, data)
+            # The visitor's own token opens the visitor's gated models; it is kept nowhere.
+            pairs = partial(self.make_pair, token=login.token) if login else self.make_pair
+            yield from self._run(asked, cancel, data, pairs)
         except UAGError as error:
             yield self._idle("Not started", error=str(error))
         finally:
@@ -107,13 +115,13 @@ class CompareHandlers:
     # Pieces of the page
 
     def _run(
-        self, asked: CompareRequest, cancel: threading.Event, data: Updates
+        self, asked: CompareRequest, cancel: threading.Event, data: Updates, make_pair: MakePair
     ) -> Iterator[Updates]:
         tab, started = self.tab, time.monotonic()
         progress = Progress(method=asked.drafting.method, repeats=asked.repeats)
         yield {tab.results.column: gr.update(visible=False), **self._live(progress, 0.0, cancel)}
         last: Any = None
-        for batch in batches(asked, self.make_pair, cancel):
+        for batch in batches(asked, make_pair, cancel):
             for item in batch:
                 progress.add(item)
                 last = item
