@@ -441,7 +441,7 @@ def run_module(*argv: str, **environment: str) -> subprocess.CompletedProcess[st
 def test_as_a_module_with_an_unknown_model() -> None:
     result = run_module("compare", "--prompt", "x", "--target", "embedded/nothing")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: There is no embedded model")
+    assert result.stderr.splitlines()[-1].startswith("error: There is no embedded model")
     assert result.stderr.count("\n") == 1
 
 

@@ -120,7 +120,7 @@ def test_search_and_choose(page) -> None:
     page.click("#found label:has-text('embedded/assistant')")
     page.wait_for_function("document.querySelector('#target input').value.includes('assistant')")
     page.wait_for_selector("#plan .uag-plan li")
-    assert "17.7 M parameters" in page.inner_text("#plan")
+    assert "19 M parameters" in page.inner_text("#plan")
     page.click("#role label:has-text('Assistant')")
     page.click("#found label:has-text('embedded/target')")
     page.wait_for_function("document.querySelector('#assistant input').value.includes('target')")
