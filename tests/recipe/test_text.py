@@ -16,6 +16,7 @@ from uag_core.recipe.tokenizer import (
     prune_target,
     train_bpe,
 )
+from uag_core.recipe.train import weighted
 
 TEXTS = ["the cat sat", "  two\n\nspaces\t", "naïve 你好 🙂 \u00ad", "x = 12345\r\n", "<|end|", ""]
 
@@ -109,3 +110,9 @@ def test_shards_are_the_same_bytes_and_read_back(tmp_path, rows):
 def test_evaluation_prompts_and_repeats_are_dropped():
     rows = [{"u": u} for u in ("What is 2 + 2?", "what is 2+2", "Hello there", "Why?")]
     assert drop_prompts(rows, ["WHY"]) == [{"u": "What is 2 + 2?"}, {"u": "Hello there"}]
+
+
+def test_kinds_count_as_often_as_asked() -> None:
+    rows = [{"u": "a", "kind": "chat"}, {"u": "b", "kind": "code"}, {"u": "c"}]
+    assert [row["u"] for row in weighted(rows, 3)] == ["a", "b", "c", "b", "b"]
+    assert weighted(rows, 1) == rows

@@ -24,7 +24,7 @@ from .requests import write_requests
 from .soft import SoftTargets
 from .store import drop_prompts, read_rows, write_shard
 from .tokenizer import prune_target, train_bpe
-from .train import TrainConfig, encode, held_out, train
+from .train import TrainConfig, encode, held_out, train, weighted
 
 STAGES = ("requests", "answers", "tokenizer", "train", "evaluate", "export", "all")
 
@@ -125,7 +125,7 @@ def stage_train(args: argparse.Namespace) -> None:
         min_lr=args.min_lr,
     )  # fmt: skip
     rows = _texts(args)
-    training = [row for row in rows if not held_out(row["u"])]
+    training = weighted([row for row in rows if not held_out(row["u"])], args.kinds_weight)
     checking = [row for row in rows if held_out(row["u"])]
     length = config.max_length
     figures = train(
@@ -185,6 +185,7 @@ def parser() -> argparse.ArgumentParser:
     add("--epochs", type=float, default=3.0)
     add("--lr", type=float, default=1e-3)
     add("--min-lr", type=float, default=0.05, help="where the schedule ends, as a share of --lr")
+    add("--kinds-weight", type=int, default=1, help="how often an epoch has what is not chat")
     add("--batch-tokens", type=int, default=4096)
     add("--begin-with", type=Path, help="a checkpoint.pt of an earlier run to train on from")
     add("--minutes", type=float, help="end training by then")

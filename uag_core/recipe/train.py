@@ -59,6 +59,12 @@ def held_out(request: str) -> bool:
     return zlib.crc32(request.encode()) % HELD_OUT == 0
 
 
+def weighted(rows: list[dict[str, Any]], times: int) -> list[dict[str, Any]]:
+    """The rows, those of a kind other than "chat" as often as ``times`` says."""
+    kinds = [row for row in rows if row.get("kind", "chat") != "chat"]
+    return rows + kinds * (times - 1)
+
+
 def encode(
     rows: list[dict[str, Any]],
     tokenizer: PreTrainedTokenizerBase,
