@@ -145,7 +145,11 @@ class BatchedGenerator:
                 keys, values = keys[rows], values[rows]
             q = q.view(batch, width, self.groups, share, self.head_dim).permute(0, 2, 3, 1, 4)
             q = q.reshape(batch, self.groups, share * width, self.head_dim)
-            mixed = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
+            if width == 1:  # for few queries, plain products beat the fused kernel on a CPU
+                scores = (q @ keys.transpose(-1, -2)).float() / math.sqrt(self.head_dim)
+                mixed = scores.masked_fill(~mask, -math.inf).softmax(-1).to(q.dtype) @ values
+            else:
+                mixed = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
             mixed = mixed.view(batch, self.groups, share, width, self.head_dim)
             mixed = mixed.permute(0, 3, 1, 2, 4).reshape(batch, width, -1)
             x = x + F.linear(mixed, layer.out)
