@@ -44,10 +44,7 @@ class Hosting:
         Raises `InputError` for values that cannot be meant.
         """
         environ = os.environ if environ is None else environ
-        text = environ.get(HOSTED_VARIABLE, "").strip().lower()
-        if text and text not in (*_TRUE, *_FALSE):
-            raise InputError(f"{HOSTED_VARIABLE} must be 1 or 0, not {text[:20]!r}.")
-        hosted = text in _TRUE or (not text and bool(environ.get("SPACE_ID")))
+        hosted = is_hosted(environ)
         names = environ.get(ALLOWED_VARIABLE, "").replace(",", " ").split()
         gigabytes = gigabytes_of(environ, SIZE_VARIABLE)
         if gigabytes is None and hosted:
@@ -92,6 +89,17 @@ class Hosting:
         if token is None and self.hosted:
             return False
         return token
+
+
+def is_hosted(environ: Mapping[str, str]) -> bool:
+    """Whether strangers use this process: UAG_HOSTED where it is set, else whether it is a Space.
+
+    Raises `InputError` for a value that is neither yes nor no.
+    """
+    text = environ.get(HOSTED_VARIABLE, "").strip().lower()
+    if text and text not in (*_TRUE, *_FALSE):
+        raise InputError(f"{HOSTED_VARIABLE} must be 1 or 0, not {text[:20]!r}.")
+    return text in _TRUE or (not text and bool(environ.get("SPACE_ID")))
 
 
 def gigabytes_of(environ: Mapping[str, str], name: str) -> float | None:

@@ -8,12 +8,15 @@ can be read off; how fast a pair is has to be measured.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_TARGET
 from uag_core.decoding.positions import switch_length_of
 from uag_core.errors import InputError
+from uag_core.models import facts
 from uag_core.models.outline import outline
+from uag_core.models.small_files import check_weights
 from uag_core.models.tokenizers import LoadedTokenizer, load_tokenizer
 from uag_core.tokenization.pair_report import pair_report
 
@@ -29,17 +32,19 @@ def inspect_pair(
     text: str | None = None,
     *,
     progress: Callable[[str], None] | None = None,
+    token: str | None = None,
 ) -> dict[str, Any]:
     """The report on a pair of models by name, as plain values (JSON).
 
-    `text` is what lengths and shares are counted on; a sample of ours when absent. Raises the
-    errors of `uag_core.errors` for names and models that cannot be used.
+    `text` is what lengths and shares are counted on; a sample of ours when absent. `token` is the
+    caller's own access token for the Hub. Raises the errors of `uag_core.errors` for names and
+    models that cannot be used.
     """
     if text is not None:
         if not isinstance(text, str):
             raise InputError("text must be a text.")
         text = text.encode("utf-8", "replace").decode("utf-8")
-    opened = [load_tokenizer(ref, progress) for ref in (target, assistant)]
+    opened = [_open(ref, progress, token) for ref in (target, assistant)]
     tokens = pair_report(opened[0].tokenizer, opened[1].tokenizer, text)
     sides = {
         side: {**_model(one), "tokenizer": tokens["tokenizer"][side]}
@@ -57,8 +62,18 @@ def inspect_pair(
     return report
 
 
+def _open(ref: str, progress: Callable[[str], None] | None, token: str | None) -> LoadedTokenizer:
+    opened = load_tokenizer(ref, progress, token=token)
+    source = opened.source
+    if source.kind == "hub" and source.revision is not None:
+        check_weights(source.id, source.revision, source.ref, source.token)
+    return opened
+
+
 def _model(opened: LoadedTokenizer) -> dict[str, Any]:
     known = outline(opened.config, opened.source.ref)
+    if opened.source.kind in ("gguf", "hub_gguf"):  # its header has the true number
+        known = replace(known, parameters=facts.gather(opened.source).parameters)
     return {
         "id": opened.source.id,
         "revision": opened.source.revision,

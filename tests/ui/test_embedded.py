@@ -32,7 +32,7 @@ def test_compare_streams_both_engines_and_agrees(client) -> None:
     ("arguments", "line"),
     [
         ({"prompt": "hello " * 9000}, "context"),
-        ({"prompt": "x", "method": "lookup"}, "lookup"),
+        ({"prompt": "x", "method": "magic"}, "method"),
         ({"prompt": "x", "target": "not a name"}, "name"),
     ],
 )

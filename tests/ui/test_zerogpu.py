@@ -172,3 +172,15 @@ def test_the_duration_follows_the_inputs_and_is_capped(monkeypatch) -> None:
     assert zerogpu.duration("compare", job(repeats=20)) == zerogpu.MAX_SECONDS
     monkeypatch.setenv(zerogpu.MAX_SECONDS_VARIABLE, "60")
     assert zerogpu.duration("compare", job(repeats=20)) == 60
+
+
+def test_the_visitors_token_reaches_the_worker(spaces, names, monkeypatch) -> None:
+    """It looks the models up again, and a gated one is not opened for nobody."""
+    pair = runner.default_pair(*names, dtype="float32", device="cpu", token="hf_marker")
+
+    def asked(*_: object, token: str | None = None, **__: object) -> None:
+        raise InputError("The right token came." if token == "hf_marker" else "Another came.")
+
+    monkeypatch.setattr("uag_core.pair.ModelPair", asked)
+    with pytest.raises(InputError, match="right token"):
+        done(run(pair))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -55,15 +56,36 @@ def fetch(
     *,
     headers: Mapping[str, str],
     advance: Callable[[int], None],
+    apart: bool = False,
 ) -> None:
     """Download `file` to `target`, going on behind what an earlier attempt left.
+
+    `apart` is for small files that several may fetch at once: nothing of earlier attempts is
+    taken, nothing is left, and whoever is last puts the same content in its place again.
 
     `advance(n)` is told of every n bytes that arrived (those already there included, negative when
     a server makes us start again) and of 0 while waiting. Raises `NetworkError` for a damaged
     file, and what the HTTP client and the disk raise. The beginning of a file that was cut off
     stays; a damaged one is removed.
     """
-    partial = partial_path(target)
+    if apart:
+        mark = f".{target.name}.{os.getpid()}-{threading.get_ident()}.partial"
+        partial = target.with_name(mark)
+        try:
+            _fetch(file, partial, target, headers, advance)
+        finally:
+            partial.unlink(missing_ok=True)
+    else:
+        _fetch(file, partial_path(target), target, headers, advance)
+
+
+def _fetch(
+    file: RemoteFile,
+    partial: Path,
+    target: Path,
+    headers: Mapping[str, str],
+    advance: Callable[[int], None],
+) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     have = partial.stat().st_size if partial.is_file() else 0
     if file.size is not None and have > file.size:

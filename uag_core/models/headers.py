@@ -27,6 +27,9 @@ _GGUF_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?"}
 }
 _GGUF_STRING, _GGUF_ARRAY = 8, 9
 _MAX_STRING = 50_000_000
+_HEAD_NAME, _HEAD_VALUES = "output.weight", 32
+# One entry of a tensor table: name, one dimension, type 0 (float32), offset 0.
+_HEAD = struct.pack("<Q13sIQIQ", len(_HEAD_NAME), _HEAD_NAME.encode(), 1, _HEAD_VALUES, 0, 0)
 _BROKEN = (OSError, ValueError, OverflowError, struct.error, MemoryError)
 
 
@@ -86,8 +89,37 @@ def gguf_beginning(data: bytes, name: str) -> GGUFHeader:
     return GGUFHeader(values, parameters)
 
 
+def gguf_without_weights(data: bytes) -> bytes | None:
+    """A small GGUF file with the metadata of the one that `data` is the beginning of.
+
+    Of the tensors only a head is kept, as a few zeros: that it is there says that it is not tied.
+    None where `data` ends before the tensor table does, or cannot be right.
+    """
+    values: dict[str, Any] = {}
+    file = io.BytesIO(data)
+    try:
+        tensors = _pairs(file, values)
+        end = file.tell()
+        names, _ = _table(file, tensors)
+    except _BROKEN:
+        return None
+    if file.tell() > len(data):
+        return None
+    head = _HEAD if _HEAD_NAME in names else b""
+    small = data[:8] + struct.pack("<Q", 1 if head else 0) + data[16:end] + head
+    alignment = values.get("general.alignment", 32)
+    if not isinstance(alignment, int) or not 0 < alignment <= 1 << 16:
+        return None
+    return small + bytes(-len(small) % alignment + 4 * _HEAD_VALUES)
+
+
 def _gguf(file: BinaryIO, values: dict[str, Any]) -> int:
     """Fill `values` as far as the header goes; the number of parameters."""
+    return _table(file, _pairs(file, values))[1]
+
+
+def _pairs(file: BinaryIO, values: dict[str, Any]) -> int:
+    """Fill `values` from the key-value pairs; the number of tensors that follow."""
     if file.read(4) != _GGUF_MAGIC:
         raise ValueError
     version, tensors, pairs = struct.unpack("<IQQ", file.read(20))
@@ -97,16 +129,21 @@ def _gguf(file: BinaryIO, values: dict[str, Any]) -> int:
         key = _string(file)
         (kind,) = struct.unpack("<I", file.read(4))
         values[key] = _value(file, kind)
-    parameters = 0
+    return int(tensors)
+
+
+def _table(file: BinaryIO, tensors: int) -> tuple[set[str], int]:
+    """Names of the tensors, and how many values they hold."""
+    names, parameters = set(), 0
     for _ in range(tensors):
-        _string(file)
+        names.add(_string(file))
         (dimensions,) = struct.unpack("<I", file.read(4))
         if dimensions > 8:
             raise ValueError
         shape = struct.unpack(f"<{dimensions}Q", file.read(8 * dimensions))
         struct.unpack("<IQ", file.read(12))  # type and offset
         parameters += math.prod(shape)
-    return parameters
+    return names, parameters
 
 
 def _string(file: BinaryIO) -> str:

@@ -43,7 +43,7 @@ _SMALL_FILES = (
     "additional_chat_templates/*",
     checks.WEIGHTS_INDEX,
 )
-_MAX_SMALL_BYTES = 500_000_000  # all small files together
+MAX_SMALL_BYTES = 500_000_000  # all small files together
 _MAX_INFOS = 500
 _ACCESS_S = 600.0  # how long an allowed access is believed
 
@@ -177,38 +177,11 @@ def fetch_config(repo: str, sha: str, name: str, token: Token = None) -> dict[st
         if "config.json" not in files:
             checks.check_files(files, name)
             raise ModelNotFoundError(f"{name} holds no model that transformers can load.")
-        _download(folder, [files["config.json"]], name, token, None)
+        download_files(folder, [files["config.json"]], name, token, None, apart=True)
     content = checks.read_config(config, name)
     checks.check_code(content, name)
     checks.check_causal(content, name)
     return content
-
-
-def fetch_small_files(repo: str, sha: str, name: str, token: Token = None) -> Path:
-    """Configuration and tokenizer of a commit, checked; the folder that holds them.
-
-    Raises as `fetch_config` and `hub_errors`.
-    """
-    fetch_config(repo, sha, name, token)
-    folder = disk.snapshot(repo, sha)
-    if not disk.is_whole(folder):
-        try:
-            files = info(repo, sha, name, token).files
-        except NetworkError:
-            if disk.has_tokenizer(folder):
-                return folder
-            raise
-        lacking = [
-            file
-            for key, file in files.items()
-            if _is_small(key) and key != checks.WEIGHTS_INDEX and not (folder / key).is_file()
-        ]
-        if sum(file.size or 0 for file in lacking) > _MAX_SMALL_BYTES:
-            raise InputError(f"The tokenizer files of {name} are too large to be real.")
-        check_access(repo, sha, name, token)
-        _download(folder, lacking, name, token, None)
-    disk.touch(folder)
-    return folder
 
 
 def beginning(repo: str, sha: str, file: str, name: str, token: Token, count: int) -> bytes:
@@ -254,13 +227,13 @@ def missing_files(
             )
         return [files[gguf]]
     checks.check_files(files, name)
-    small = [file for key, file in files.items() if _is_small(key)]
-    if sum(file.size or 0 for file in small) > _MAX_SMALL_BYTES:
+    small = [file for key, file in files.items() if is_small(key)]
+    if sum(file.size or 0 for file in small) > MAX_SMALL_BYTES:
         raise InputError(f"The tokenizer files of {name} are too large to be real.")
     index = folder / checks.WEIGHTS_INDEX
     if checks.WEIGHTS_INDEX in files and not index.is_file():
         check_access(repo, sha, name, token)
-        _download(folder, [files[checks.WEIGHTS_INDEX]], name, token, None)
+        download_files(folder, [files[checks.WEIGHTS_INDEX]], name, token, None, apart=True)
     names = checks.shards(index, name) if index.is_file() else (checks.WEIGHTS,)
     lacking = [key for key in names if key not in files]
     if lacking:
@@ -269,7 +242,8 @@ def missing_files(
     return [file for file in wanted if not (folder / file.name).is_file()]
 
 
-def _is_small(name: str) -> bool:
+def is_small(name: str) -> bool:
+    """Whether a file of a repository belongs to its configuration or its tokenizer."""
     if ".." in name or "\\" in name or name.endswith(checks.PICKLES):
         return False
     return any(
@@ -297,11 +271,11 @@ def fetch(
     disk.touch(folder)
     if files:
         check_access(repo, sha, name, token)
-        weights = sum(file.size or 0 for file in files if not _is_small(file.name))
+        weights = sum(file.size or 0 for file in files if not is_small(file.name))
         hosting.current().check_size(weights, name)
         needed = sum((file.size or 0) - _have(folder, file) for file in files)
         disk.make_room(needed, folder, name)
-        _download(folder, files, name, token, progress)
+        download_files(folder, files, name, token, progress)
     return folder
 
 
@@ -310,13 +284,16 @@ def _have(folder: Path, file: download.RemoteFile) -> int:
     return partial.stat().st_size if partial.is_file() else 0
 
 
-def _download(
+def download_files(
     folder: Path,
     files: Iterable[download.RemoteFile],
     name: str,
     token: Token,
     progress: Progress | None,
+    *,
+    apart: bool = False,
 ) -> None:
+    """Download `files` into `folder`; `apart` as in `download.fetch`. Raises as `hub_errors`."""
     files = list(files)
     total = sum(file.size or 0 for file in files)
     meter = download.Meter(name, total, progress or (lambda _line: None))
@@ -325,6 +302,7 @@ def _download(
     def get_all() -> None:
         for file in files:
             meter.begin_file()
-            download.fetch(file, folder / file.name, headers=headers, advance=meter.advance)
+            target = folder / file.name
+            download.fetch(file, target, headers=headers, advance=meter.advance, apart=apart)
 
     call(name, get_all)

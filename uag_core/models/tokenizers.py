@@ -11,10 +11,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from uag_core.errors import InputError, UAGError, UnsupportedModelError
-from uag_core.models import checks, disk, hub
+from uag_core.errors import UAGError, UnsupportedModelError
+from uag_core.models import checks, small_files
+from uag_core.models.facts import check_gguf_library
 from uag_core.models.loading import check_folder
 from uag_core.models.sources import Source, resolve
 from uag_core.models.watching import quiet
@@ -51,6 +53,7 @@ class LoadedTokenizer:
 
 _loaded: OrderedDict[tuple[str, str, str], LoadedTokenizer] = OrderedDict()
 _mutex = threading.Lock()
+_reading = threading.Lock()  # two visitors never read files at once
 
 
 def load_tokenizer(
@@ -63,38 +66,53 @@ def load_tokenizer(
     """
     source = resolve(ref, progress=progress, token=token)
     key = (source.kind, source.id, source.fingerprint)
-    with _mutex:  # two visitors never read the same files at once
-        found = _loaded.get(key)
-        if found is None:
-            found = _loaded[key] = _load(source)
-        _loaded.move_to_end(key)
-        while len(_loaded) > _KEPT:
-            _loaded.popitem(last=False)
+    found = _find(key)
+    if found is not None:
         return found
+    folder, options = _files(source)  # outside of the locks: a slow server holds up nobody else
+    with _reading:
+        found = _find(key)
+        if found is None:
+            found = _read(source, folder, options)
+            with _mutex:
+                _loaded[key] = found
+                while len(_loaded) > _KEPT:
+                    _loaded.popitem(last=False)
+    return found
 
 
-def _load(source: Source) -> LoadedTokenizer:
+def _find(key: tuple[str, str, str]) -> LoadedTokenizer | None:
+    with _mutex:
+        if key in _loaded:
+            _loaded.move_to_end(key)
+        return _loaded.get(key)
+
+
+def _files(source: Source) -> tuple[Path, dict[str, str]]:
+    """The folder to read, and what `from_pretrained` has to know besides."""
     name, folder, options = source.ref, source.path, {}
     if source.kind == "hub":
         assert source.revision is not None
-        folder = hub.fetch_small_files(source.id, source.revision, name, source.token)
-    if source.kind == "hub_gguf":
+        folder = small_files.fetch(source.id, source.revision, name, source.token)
+        check_folder(folder, name)
+    elif source.kind == "hub_gguf":
         assert source.revision is not None
         assert source.file is not None
-        folder = disk.snapshot(source.id, source.revision, source.file)
-        options["gguf_file"] = source.file
-        if not (folder / source.file).is_file():
-            raise InputError(
-                f"{name} keeps its tokenizer inside the weights, which are not downloaded yet.",
-                "Run a comparison with it first, or name the repository it was made from.",
-            )
+        file = small_files.fetch_gguf(source.id, source.revision, source.file, name, source.token)
+        folder, options["gguf_file"] = file.parent, file.name
     elif source.kind == "gguf":
+        check_gguf_library()
         folder, options["gguf_file"] = folder.parent, folder.name
     else:
         check_folder(folder, name)
-    config = _read("AutoConfig", folder, options, name)
+    return folder, options
+
+
+def _read(source: Source, folder: Path, options: dict[str, str]) -> LoadedTokenizer:
+    name = source.ref
+    config = _part("AutoConfig", folder, options, name)
     checks.check_causal(config.to_dict(), name)
-    tokenizer = _read("AutoTokenizer", folder, options, name)
+    tokenizer = _part("AutoTokenizer", folder, options, name)
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise UnsupportedModelError(
             f"{name} has only a slow tokenizer.", "Choose a model with a tokenizer.json."
@@ -102,7 +120,7 @@ def _load(source: Source) -> LoadedTokenizer:
     return LoadedTokenizer(source, tokenizer, config, TokenizerCodec(tokenizer))
 
 
-def _read(what: str, folder: Any, options: dict[str, str], name: str) -> Any:
+def _part(what: str, folder: Path, options: dict[str, str], name: str) -> Any:
     import transformers
 
     try:

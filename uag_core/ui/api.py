@@ -16,6 +16,7 @@ from uag_core import serialization
 from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_MAX_NEW_TOKENS, DEFAULT_TARGET
 from uag_core.errors import UAGError
 from uag_core.runs.library import RunLibrary
+from uag_core.ui.logins import asking_as
 from uag_core.ui.progress import Progress
 from uag_core.ui.request import CompareRequest, build_request
 from uag_core.ui.runner import Failure, MakePair, batches
@@ -82,6 +83,7 @@ def make_compare(make_pair: MakePair) -> Callable[..., Any]:
         num_assistant_tokens: int | None = None,
         assistant_confidence_threshold: float | None = None,
         references: list[str] | None = None,
+        login: gr.OAuthToken | None = None,
     ) -> dict:
         """Runs plain decoding and UAG on one prompt and measures both.
 
@@ -89,10 +91,11 @@ def make_compare(make_pair: MakePair) -> Callable[..., Any]:
         {"status": "done", "result": the same object that `compare --json` prints}.
         """
         values = dict(locals())
+        del values["login"], values["make_pair"]
+        pairs = asking_as(login, make_pair)
         cancel = threading.Event()
         try:
-            asked = build_request({k: v for k, v in values.items() if k != "make_pair"})
-            yield from stream_compare(asked, make_pair, cancel)
+            yield from stream_compare(build_request(values), pairs, cancel)
         except UAGError as error:
             raise shown(str(error)) from None
         finally:

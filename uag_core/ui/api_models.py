@@ -3,9 +3,10 @@
 import gradio as gr
 
 from uag_core.errors import UAGError
+from uag_core.ui.logins import asking_as
 
 
-def list_models(query: str = "", limit: int = 12) -> dict:
+def list_models(query: str = "", limit: int = 12, login: gr.OAuthToken | None = None) -> dict:
     """Finds models on the Hub, or in the local cache where the Hub is out of reach.
 
     Returns {"query", "source", "notice", "models": [{"id", "parameters", "bytes", "likes",
@@ -14,6 +15,6 @@ def list_models(query: str = "", limit: int = 12) -> dict:
     from uag_core.models import catalogue
 
     try:
-        return catalogue.search(query, limit)
+        return dict(asking_as(login, catalogue.search)(query, limit))
     except UAGError as error:
         raise gr.Error(str(error), print_exception=False) from None

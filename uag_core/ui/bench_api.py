@@ -9,12 +9,15 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gradio as gr
+
 from uag_core import serialization
 from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_MAX_NEW_TOKENS, DEFAULT_TARGET
 from uag_core.errors import UAGError
 from uag_core.ui.api import shown
 from uag_core.ui.bench_request import BenchRequest, build_bench_request
 from uag_core.ui.benchmark_handlers import BenchState
+from uag_core.ui.logins import asking_as
 from uag_core.ui.runner import Failure, MakePair, batches
 
 
@@ -54,6 +57,7 @@ def make_benchmark(make_pair: MakePair) -> Callable[..., Any]:
         methods: list[str] | None = None,
         max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
         repeats: int = 1,
+        login: gr.OAuthToken | None = None,
     ) -> dict:
         """Measures engines over a set of prompts, interleaved.
 
@@ -72,7 +76,8 @@ def make_benchmark(make_pair: MakePair) -> Callable[..., Any]:
         }
         cancel = threading.Event()
         try:
-            yield from stream_benchmark(build_bench_request(values), make_pair, cancel)
+            pairs = asking_as(login, make_pair)
+            yield from stream_benchmark(build_bench_request(values), pairs, cancel)
         except UAGError as error:
             raise shown(str(error)) from None
         finally:

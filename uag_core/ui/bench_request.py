@@ -23,6 +23,7 @@ from uag_core.config import (
     GenerationSettings,
 )
 from uag_core.errors import InputError
+from uag_core.models import references
 from uag_core.ui import limits
 
 MAX_BYTES = 1_000_000  # of pasted or uploaded prompts
@@ -51,6 +52,8 @@ class BenchRequest:
             if not isinstance(value, str) or not value.strip():
                 raise InputError(f"{name} is empty: give a name.")
             object.__setattr__(self, name, value.strip())
+            if name in ("target", "assistant"):
+                references.parse(value)
         if self.dtype not in DTYPES:
             raise InputError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}.")
         runs = len(self.plan.prompts) * len(self.plan.variants()) * self.plan.repeats

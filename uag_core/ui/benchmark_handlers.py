@@ -27,6 +27,7 @@ from uag_core.ui.bench_request import (
 )
 from uag_core.ui.benchmark_tab import ERROR, STATUS, BenchmarkTab
 from uag_core.ui.flags import StopFlags, session_of
+from uag_core.ui.logins import asking_as
 from uag_core.ui.request import parse_number
 from uag_core.ui.runner import Failure, Loading, MakePair, batches
 
@@ -115,12 +116,18 @@ class BenchmarkHandlers:
             tab.error: token_html.error(None, name=ERROR),
         }
 
-    def run(self, data: Updates, request: gr.Request) -> Iterator[Updates]:
-        """Runs the benchmark: progress every tick, the results at the end."""
+    def run(
+        self, data: Updates, request: gr.Request, login: gr.OAuthToken | None = None
+    ) -> Iterator[Updates]:
+        """Runs the benchmark: progress every tick, the results at the end.
+
+        `login` is the visitor's own, where the page has a login button.
+        """
         session = session_of(request)
         cancel = self.flags.start(session)
         try:
-            yield from self._run(self.read(data), cancel)
+            pairs = asking_as(login, self.make_pair)
+            yield from self._run(self.read(data), cancel, pairs)
         except UAGError as error:
             yield self._idle("Not started", error=str(error))
         finally:
@@ -150,12 +157,14 @@ class BenchmarkHandlers:
 
     # Pieces of the page
 
-    def _run(self, asked: BenchRequest, cancel: threading.Event) -> Iterator[Updates]:
+    def _run(
+        self, asked: BenchRequest, cancel: threading.Event, make_pair: MakePair
+    ) -> Iterator[Updates]:
         tab, started, state = self.tab, time.monotonic(), BenchState()
         yield {tab.results: gr.update(visible=False), **self._live(state, 0.0, cancel)}
         last: Any = None
         stopped = False
-        for batch in batches(asked, self.make_pair, cancel):
+        for batch in batches(asked, make_pair, cancel):
             for item in batch:
                 state.add(item)
                 last = item

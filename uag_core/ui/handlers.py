@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -20,6 +19,7 @@ from uag_core.runs.document import build_run
 from uag_core.ui import compare_tab, methods, token_html
 from uag_core.ui.compare_tab import CompareTab
 from uag_core.ui.flags import session_of
+from uag_core.ui.logins import asking_as
 from uag_core.ui.progress import Lane, Progress
 from uag_core.ui.request import (
     NUMBER_NAMES,
@@ -82,9 +82,7 @@ class CompareHandlers:
         cancel = self.flags.start(session)
         try:
             asked = self.read(data)
-            # The visitor's own token opens the visitor's gated models; it is kept nowhere.
-            pairs = partial(self.make_pair, token=login.token) if login else self.make_pair
-            yield from self._run(asked, cancel, data, pairs)
+            yield from self._run(asked, cancel, data, asking_as(login, self.make_pair))
         except UAGError as error:
             yield self._idle("Not started", error=str(error))
         finally:

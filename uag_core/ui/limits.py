@@ -1,6 +1,6 @@
 """Limits of a run on a machine that many people share: how long, how much, how often.
 
-They hold where the app is hosted (UAG_HOSTED=1, or a Space) and wherever they are set. The time
+They hold where the app is hosted (see `uag_core.hosting`) and wherever they are set. The time
 limit ends a run as Stop does: what was measured until then is reported, with a notice. Knows no
 model and no page.
 """
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from uag_core import hosting
 from uag_core.errors import InputError
 
 SECONDS_VARIABLE = "UAG_MAX_RUN_SECONDS"
@@ -40,10 +41,10 @@ class Limits:
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Limits:
         """The limits that are set, and where the app is hosted the usual ones for the others.
 
-        Raises `InputError` for a value that is no whole number above 0.
+        Raises `InputError` for a value that is no whole number above 0, and as `hosting.is_hosted`.
         """
         environ = os.environ if environ is None else environ
-        hosted = _hosted(environ)
+        hosted = hosting.is_hosted(environ)
         values = []
         for name, usual in _HOSTED.items():
             text = environ.get(name, "").strip()
@@ -62,11 +63,6 @@ class Limits:
         for name, value, limit in asked:
             if limit is not None and value > limit:
                 raise InputError(f"{name} is {value:,}; on this shared machine at most {limit:,}.")
-
-
-def _hosted(environ: Mapping[str, str]) -> bool:
-    text = environ.get("UAG_HOSTED", "").strip().lower()
-    return text in ("1", "true", "yes", "on") or (not text and bool(environ.get("SPACE_ID")))
 
 
 def current() -> Limits:

@@ -15,6 +15,7 @@ from gradio.components import Component
 
 from uag_core.errors import UAGError
 from uag_core.ui import token_html
+from uag_core.ui.logins import asking_as
 
 ROLES = ("Target", "Assistant")
 LIMIT = 10
@@ -81,12 +82,14 @@ def plan_html(lines: list[tuple[str, str, bool]]) -> str:
     return f'<ul class="uag-plan" aria-live="polite">{items}</ul>' if items else ""
 
 
-def search_models(query: str | None, search: Search | None = None) -> tuple[Any, str]:
+def search_models(
+    query: str | None, search: Search | None = None, login: gr.OAuthToken | None = None
+) -> tuple[Any, str]:
     """New choices for the list of models, and the line below it."""
     from uag_core.models import catalogue
 
     try:
-        found = (search or catalogue.search)(query or "", LIMIT)
+        found = asking_as(login, search or catalogue.search)(query or "", LIMIT)
     except UAGError as error:
         return gr.update(choices=[], value=None), notice_html(str(error))
     choices = [(catalogue.label(entry), entry["id"]) for entry in found["models"]]
@@ -94,14 +97,16 @@ def search_models(query: str | None, search: Search | None = None) -> tuple[Any,
     return gr.update(choices=choices, value=None), notice_html(notice)
 
 
-def plan_models(target: Any, assistant: Any, dtype: Any, device: Any) -> str:
+def plan_models(
+    target: Any, assistant: Any, dtype: Any, device: Any, login: gr.OAuthToken | None = None
+) -> str:
     """What the chosen pair would need here, a line for each model."""
     from uag_core.models import planning, registry
 
     names = [str(name).strip() if name else "" for name in (target, assistant)]
     if not names[0]:
         return plan_html([])
-    found = planning.plan_pair(
+    found = asking_as(login, planning.plan_pair)(
         names[0],
         names[1] or None,
         dtype=str(dtype or "auto"),
@@ -127,10 +132,14 @@ def wire(picker: ModelPicker, inputs: dict[str, Component], search: Search | Non
             queue=False,
             **_QUIET,
         )
+
+    def find(query: str, login: gr.OAuthToken | None = None) -> tuple[Any, str]:
+        return search_models(query, search, login)
+
     # "always_last" keeps one search running and one waiting, however fast somebody types.
     gr.on(
         [picker.query.input, picker.query.submit],
-        lambda query: search_models(query, search),
+        find,
         inputs=picker.query,
         outputs=[picker.found, picker.notice],
         trigger_mode="always_last",

@@ -17,8 +17,9 @@ from uag_core import serialization
 from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_TARGET
 from uag_core.errors import UAGError
 from uag_core.ui import pair_html
+from uag_core.ui.logins import asking_as
 
-Inspect = Callable[[str, str, str | None], dict[str, Any]]
+Inspect = Callable[..., dict[str, Any]]  # target, assistant, text, and token= of a visitor
 SLOT: dict[str, Any] = {"concurrency_id": "inspect", "concurrency_limit": 2}
 MAX_TEXT = 200_000  # characters that are taken at all
 
@@ -36,10 +37,12 @@ class PairTab:
     report: gr.HTML
 
 
-def _inspect(target: str, assistant: str, text: str | None) -> dict[str, Any]:
+def _inspect(
+    target: str, assistant: str, text: str | None, token: str | None = None
+) -> dict[str, Any]:
     from uag_core.inspection import inspect_pair
 
-    report = inspect_pair(target, assistant, (text or "")[:MAX_TEXT] or None)
+    report = inspect_pair(target, assistant, (text or "")[:MAX_TEXT] or None, token=token)
     # Through JSON, so that a client gets what a file would hold and nothing else.
     return dict(json.loads(serialization.dumps(report)))
 
@@ -83,9 +86,12 @@ def create_pair_tab() -> PairTab:
 def wire(tab: PairTab, inspect: Inspect = _inspect) -> None:
     """The button's event and the public endpoint."""
 
-    def shown(target: str, assistant: str, text: str) -> tuple[str, str, str]:
+    def shown(
+        target: str, assistant: str, text: str, login: gr.OAuthToken | None = None
+    ) -> tuple[str, str, str]:
         try:
-            return "", "", pair_html.report_html(inspect(target or "", assistant or "", text))
+            report = asking_as(login, inspect)(target or "", assistant or "", text)
+            return "", "", pair_html.report_html(report)
         except UAGError as error:
             return "", pair_html.error(str(error)), ""
         except Exception:
@@ -107,7 +113,10 @@ def wire(tab: PairTab, inspect: Inspect = _inspect) -> None:
 
 def _endpoint(inspect: Inspect) -> Callable[..., Any]:
     def inspect_pair(
-        target: str = DEFAULT_TARGET, assistant: str = DEFAULT_ASSISTANT, text: str | None = None
+        target: str = DEFAULT_TARGET,
+        assistant: str = DEFAULT_ASSISTANT,
+        text: str | None = None,
+        login: gr.OAuthToken | None = None,
     ) -> dict:
         """Reports how two models and their tokenizers fit together, without loading weights.
 
@@ -116,7 +125,7 @@ def _endpoint(inspect: Inspect) -> Callable[..., Any]:
         configurations say of both models. `text` is what tokens are counted on.
         """
         try:
-            return inspect(target, assistant, text)
+            return dict(asking_as(login, inspect)(target, assistant, text))
         except UAGError as error:
             raise gr.Error(str(error), print_exception=False) from None
 

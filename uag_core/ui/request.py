@@ -1,7 +1,8 @@
 """One comparison as somebody asked for it: a frozen value, checked when it is made.
 
 Turns plain values by name (from the page or from the endpoint) into the settings classes of
-`uag_core.config`. Knows neither gradio nor models: whether a model exists is not its business.
+`uag_core.config`. Knows neither gradio nor models: a name that cannot be one, or that may not be
+used here, is refused; whether a model of that name exists is not its business.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from uag_core.config import (
     GenerationSettings,
 )
 from uag_core.errors import InputError
+from uag_core.models import references
 from uag_core.runs.document import request_of
 from uag_core.ui import limits
 
@@ -75,6 +77,8 @@ class CompareRequest:
             if not isinstance(value, str) or not value.strip():
                 raise InputError(f"{name} is empty: give a name.")
             object.__setattr__(self, name, value.strip())
+            if name in ("target", "assistant"):
+                references.parse(value)
         if self.dtype not in DTYPES:
             raise InputError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}.")
         for name in ("raw", "exact"):

@@ -17,6 +17,7 @@ from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_TARGET
 from uag_core.errors import UAGError
 from uag_core.tokenization.side_by_side import Named, check_text, side_by_side
 from uag_core.ui import token_html
+from uag_core.ui.logins import asking_as
 from uag_core.ui.scripts import drawing
 from uag_core.ui.tokenize_json import drawing_json, summary_html
 
@@ -31,11 +32,11 @@ _SLOT = "tokenize"
 _AT_ONCE = 4
 
 
-def default_tokenizer(ref: str, progress: Callable[[str], None] | None = None) -> Named:
+def default_tokenizer(ref: str, token: str | None = None) -> Named:
     """The real thing. Imported on first use, so that the page itself starts without torch."""
     from uag_core.models.tokenizers import load_tokenizer
 
-    return load_tokenizer(ref, progress)
+    return load_tokenizer(ref, token=token)
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,10 @@ def wire(tab: TokenizeTab, front: gr.Tab, get: GetTokenizer) -> None:
     """
     inputs: list[Component] = [tab.text, tab.target, tab.assistant]
 
-    def show(text: str, target: str, assistant: str) -> Iterator[tuple[Any, Any, Any]]:
-        yield from _show(get, text, target, assistant)
+    def show(
+        text: str, target: str, assistant: str, login: gr.OAuthToken | None = None
+    ) -> Iterator[tuple[Any, Any, Any]]:
+        yield from _show(asking_as(login, get), text, target, assistant)
 
     gr.on(
         [front.select, tab.text.change, tab.target.change, tab.assistant.change],
@@ -139,7 +142,10 @@ def make_tokenize(get: GetTokenizer) -> Callable[..., Any]:
     """The endpoint's function, bound to a source of tokenizers."""
 
     def tokenize(
-        text: str, target: str = DEFAULT_TARGET, assistant: str = DEFAULT_ASSISTANT
+        text: str,
+        target: str = DEFAULT_TARGET,
+        assistant: str = DEFAULT_ASSISTANT,
+        login: gr.OAuthToken | None = None,
     ) -> dict:
         """Tokenizes a text with the tokenizers of two models; no weights are loaded.
 
@@ -152,7 +158,8 @@ def make_tokenize(get: GetTokenizer) -> Callable[..., Any]:
         inside the text. At most 20,000 characters.
         """
         try:
-            return side_by_side(check_text(text), get(target), get(assistant))
+            named = asking_as(login, get)
+            return side_by_side(check_text(text), named(target), named(assistant))
         except UAGError as error:
             raise gr.Error(str(error), print_exception=False) from None
 

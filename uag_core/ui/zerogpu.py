@@ -87,7 +87,13 @@ def _compare(job: Plain, flag: TimedFlag) -> Iterator[Plain]:
     from uag_core.benchmark.compare import CompareDone
     from uag_core.pair import ModelPair
 
-    pair = ModelPair(job["target"], job["assistant"], dtype=job["dtype"], device=job["device"])
+    pair = ModelPair(
+        job["target"],
+        job["assistant"],
+        dtype=job["dtype"],
+        device=job["device"],
+        token=job["token"],
+    )
     settings = {**job["settings"], "stop": tuple(job["settings"]["stop"])}
     stream = pair.compare_stream(
         job["prompt"],
@@ -172,18 +178,20 @@ class ZeroPair:
         dtype: str = "auto",
         device: str = "auto",
         progress: Callable[[str], None] | None = None,
+        token: str | None = None,
     ) -> None:
         from uag_core.models import registry
         from uag_core.models.memory import model_bytes
 
         # Loaded here and not used: the worker is forked from this process and finds them.
         names = [name for name in (target, assistant) if name is not None]
-        self._models = [registry.get(name, dtype, device, progress) for name in names]
+        self._models = [registry.get(name, dtype, device, progress, token=token) for name in names]
         self._job: Plain = {
             "target": target,
             "assistant": assistant,
             "dtype": dtype,
             "device": device,
+            "token": token,
             "target_bytes": model_bytes(self._models[0].model),
         }
 
