@@ -171,6 +171,8 @@ def _paused(result: Mapping[str, Any], rounds: Sequence[Verified]) -> list[Findi
     if _adapts(result) and str(result.get("method", "")).startswith("uag"):
         sentence = f"Drafting was not expected to pay, so {share} decoded plainly."
         return [Finding("fallback", sentence)]
+    if any(e.num_draft_tokens and not e.num_candidates for e in rounds):
+        return [Finding("silent", f"In {share} no draft gave a candidate.")]
     return [Finding("silent", f"In {share} nothing was proposed.")]
 
 
@@ -231,11 +233,15 @@ def _change(
             f"it does not pay: {_gain(1.0, speedup)} at best."
         )
         return Change("num_assistant_tokens", sentence, 1.0)
+    drafts = str(result.get("method", "")).startswith("uag")
+    change = "the assistant, or decode plainly" if drafts else "decode plainly"
+    reason = f"at these costs the best draft length, {best}, is predicted to give"
+    if reachable >= 1:  # the medians promise what the whole run did not keep
+        change, reason = f"measure with more repeats, or {change}", "the medians alone would give"
     sentence = (
-        f"Most worth changing: the assistant, or decode plainly ({_gain(1.0, speedup)}): at these "
-        f"costs the best draft length, {best}, is predicted to give {_times(reachable)}."
+        f"Most worth changing: {change} ({_gain(1.0, speedup)}): {reason} {_times(reachable)}."
     )
-    return Change("assistant", sentence, 1.0)
+    return Change("assistant" if drafts else "method", sentence, 1.0)
 
 
 def _gain(predicted: float, speedup: float) -> str:

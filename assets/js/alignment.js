@@ -1,88 +1,12 @@
 // The Alignment view: the whole answer by origin, and one round at a time on its axis.
-// Draws what uag_core/ui/alignment_json.py writes; needs axis.js. Asks the server for nothing.
+// Draws what uag_core/ui/alignment_json.py writes; needs axis.js and rounds.js. Asks the server for
+// nothing.
 window.uagAlignment = window.uagAlignment || (() => {
-  const { node, readable, bytesOf, hex } = window.uagAxis;
-  const FATES = ["accepted", "rejected", "never reached"];
-  const FATE_MARKS = { accepted: "✓", rejected: "✗", "never reached": "–" };
-  const ORIGIN_MARKS = { prefill: "▸", accepted: "✓", bonus: "+", corrected: "↺", plain: "•" };
-  const ORIGIN_HELP = {
-    prefill: "the first token, read off the prompt",
-    accepted: "drafted, and what the target would have written",
-    bonus: "written by the target after all candidates were accepted",
-    corrected: "written by the target instead of a candidate",
-    plain: "written by the target in a round without candidates",
-  };
+  const { node, readable } = window.uagAxis;
+  const { FATES, FATE_MARKS, ORIGIN_MARKS, ORIGIN_HELP, parse, sentence, facts, introduction, table } = window.uagRounds;
   const STEP_MS = 1100;
   const MOST_STRETCHES = 6000;
-  const count = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
-  const quoted = (token) => (token.control ? token.label : `“${readable(token.label)}”`);
   let views = 0;
-
-  function parse(value) {
-    if (!value) return null;
-    const data = JSON.parse(value);
-    data.rounds = data.rounds.map((r) => {
-      const draft = r.d.map(([id, label, start, end, group, confidence]) =>
-        ({ row: "draft", id, label, start, end, group, confidence }));
-      const candidates = r.c.map(([id, label, start, end, group, fate, control]) =>
-        ({ row: "candidate", id, label, start, end, group, fate: FATES[fate], control: Boolean(control) }));
-      const tokens = r.e.map(([id, label, start, end, origin, control, text], i) =>
-        ({ row: "committed", id, label, start, end, origin: data.origins[origin], control: Boolean(control), text,
-          group: candidates[i] ? candidates[i].group : -1 }));
-      const sizes = new Map();
-      for (const token of [...draft, ...candidates]) sizes.set(token.group, (sizes.get(token.group) || 0) + 1);
-      for (const token of draft) token.alone = sizes.get(token.group) <= 2;
-      [draft, candidates, tokens].forEach((row) => row.forEach((token, i) => { token.index = i; }));
-      tokens.forEach((token, i) => { token.position = r.at + i; });
-      candidates.forEach((token, i) => { token.position = r.at + i; });
-      return { number: r.n, source: r.s, at: r.at, verified: r.v, drafted: r.p, draft, candidates, tokens, links: r.l, shared: r.b };
-    });
-    return data;
-  }
-
-  // One sentence that says what the drawing of a round shows.
-  function sentence(round) {
-    if (round.tokens.length && round.tokens[0].origin === "prefill")
-      return `The target read the prompt and wrote the first token, ${quoted(round.tokens[0])}.`;
-    if (!round.candidates.length) {
-      const wrote = round.tokens.length ? `The target wrote ${quoted(round.tokens[0])} by itself.` : "Nothing was written.";
-      const lost = round.drafted ? ` The ${count(round.drafted, "draft token")} gave no candidate.` : "";
-      return `No candidates. ${wrote}${lost}`;
-    }
-    const from = round.draft.length
-      ? `${count(round.draft.length, "draft token")} became ${count(round.candidates.length, "candidate")}.`
-      : `${count(round.candidates.length, "candidate")} by ${round.source || "lookup"}, without a draft of an assistant.`;
-    if (!round.verified) return `${from} The run stopped before they were verified.`;
-    const accepted = round.candidates.filter((c) => c.fate === "accepted").length;
-    const rejected = round.candidates.some((c) => c.fate === "rejected") ? ", 1 rejected" : "";
-    const skipped = round.candidates.filter((c) => c.fate === "never reached").length;
-    const last = round.tokens[round.tokens.length - 1];
-    let end = "";
-    if (last && last.origin === "corrected")
-      end = ` The target wrote ${quoted(last)} where the candidate was ${quoted(round.candidates[accepted] || last)}.`;
-    else if (last && last.origin === "bonus") end = ` The target added ${quoted(last)}.`;
-    else end = " The answer ended there.";
-    const reached = skipped ? `, ${skipped} never reached` : "";
-    return `${from} ${accepted} accepted${rejected}${reached}.${end}`;
-  }
-
-  // Everything about one token, for the line below the drawing and for screen readers.
-  function facts(token, round) {
-    const names = { draft: "Draft token", candidate: "Candidate", committed: "Committed token" };
-    const bytes = bytesOf(token.label).map((b) => hex(b, 2)).join(" ");
-    const out = [
-      [`${names[token.row]} ${token.index + 1}`, quoted(token)],
-      ["id", String(token.id)],
-      [token.control ? "control token, no text" : "bytes", token.control ? "" : bytes || "none"],
-      ["round", String(round.number)],
-    ];
-    if (token.position !== undefined) out.push(["position in the answer", String(token.position + 1)]);
-    else out.push(["position in the draft", String(token.index + 1)]);
-    if (token.confidence !== undefined && token.confidence !== null) out.push(["confidence", token.confidence.toFixed(3)]);
-    if (token.fate) out.push(["fate", token.fate]);
-    if (token.origin) out.push(["origin", token.origin]);
-    return out;
-  }
 
   class View {
     constructor(root) {
@@ -102,7 +26,7 @@ window.uagAlignment = window.uagAlignment || (() => {
       if (!value) return;
       this.data = parse(value);
       if (!this.data.rounds.length) {
-        this.root.append(node("p", "uag-note", this.data.message || "No rounds were recorded."));
+        this.root.append(node("p", "uag-note", this.data.message || "No rounds were recorded: the run ended before its first one."));
         this.data = null;
         return;
       }
@@ -118,7 +42,7 @@ window.uagAlignment = window.uagAlignment || (() => {
       this.answer.setAttribute("role", "group");
       this.answer.setAttribute("aria-label", "The answer; each stretch opens its round. Arrow keys move, Enter opens.");
       this.fillAnswer();
-      answer.append(this.answer);
+      answer.append(this.answer, this.help());
 
       this.stage = node("div", "uag-stage");
       this.stage.tabIndex = 0;
@@ -129,11 +53,12 @@ window.uagAlignment = window.uagAlignment || (() => {
       this.say = node("p", "uag-say");
       this.say.setAttribute("aria-live", "polite");
       this.context = node("p", "uag-context");
+      const intro = node("p", "uag-note", introduction(this.data.rounds));
       this.table = node("details", "uag-round-table");
       this.table.append(node("summary", "", "This round as a table"), node("div", "uag-table"));
       this.table.addEventListener("toggle", () => this.fillTable());
       const round = node("section", "uag-round");
-      round.append(this.head, this.controls(), this.say, this.context, this.stage, this.detail, this.key_(), this.table);
+      round.append(intro, this.head, this.controls(), this.say, this.context, this.stage, this.detail, this.key_(), this.table);
       this.root.append(round, answer);
     }
 
@@ -152,6 +77,13 @@ window.uagAlignment = window.uagAlignment || (() => {
         list.append(item);
       }
       return list;
+    }
+
+    help() {
+      const help = node("details", "uag-more"), list = node("dl", "uag-origin-help");
+      for (const origin of this.data.origins) list.append(node("dt", "", origin), node("dd", "", ORIGIN_HELP[origin]));
+      help.append(node("summary", "", "What the origins mean"), list);
+      return help;
     }
 
     key_() {
@@ -312,13 +244,15 @@ window.uagAlignment = window.uagAlignment || (() => {
     }
 
     fillContext(index) {
-      let before = "";
-      for (let i = index - 1; i >= 0 && before.length < 80; i--)
-        before = this.data.rounds[i].tokens.map((token) => token.text).join("") + before;
-      const tail = Array.from(before).slice(-60).join("");
+      let before = "", first = index;
+      while (first > 0 && before.length < 80)
+        before = this.data.rounds[--first].tokens.map((token) => token.text).join("") + before;
+      const chars = Array.from(before), tail = chars.slice(-60).join("");
+      const whole = first === 0 && chars.length <= 60;
       this.context.replaceChildren();
-      if (!tail) this.context.append(node("span", "uag-dim", "(the prompt)"));
-      else this.context.append(node("span", "uag-dim", before.length > tail.length || index > 1 ? "… " : ""), node("bdi", "", readable(tail)));
+      this.context.append(node("span", "uag-dim", "Written before: "));
+      if (!tail) this.context.append(node("span", "uag-dim", "nothing yet"));
+      else this.context.append(node("span", "uag-dim", whole ? "" : "… "), node("bdi", "", readable(tail)));
     }
 
     fillStage(round) {
@@ -394,28 +328,7 @@ window.uagAlignment = window.uagAlignment || (() => {
 
     fillTable() {
       if (!this.table.open || !this.data) return;
-      const round = this.data.rounds[this.index];
-      const table = node("table");
-      table.append(node("caption", "", `Round ${round.number}`));
-      const row = (parent, cells, tag) => {
-        const line = node("tr");
-        cells.forEach((cell, i) => {
-          const element = node(i && tag === "td" ? "td" : "th", "", cell);
-          element.scope = tag === "th" ? "col" : "row";
-          if (i && tag === "td") element.removeAttribute("scope");
-          line.append(element);
-        });
-        parent.append(line);
-      };
-      const head = node("thead"), body = node("tbody");
-      row(head, ["Row", "#", "Token", "Id", "Bytes", "Fate or origin", "Confidence"], "th");
-      for (const token of [...round.draft, ...round.candidates, ...round.tokens]) {
-        const bytes = token.control ? "" : bytesOf(token.label).map((b) => hex(b, 2)).join(" ");
-        const confidence = token.confidence === undefined || token.confidence === null ? "" : token.confidence.toFixed(3);
-        row(body, [token.row, String(token.index + 1), quoted(token), String(token.id), bytes, token.fate || token.origin || "", confidence], "td");
-      }
-      table.append(head, body);
-      this.table.querySelector(".uag-table").replaceChildren(table);
+      this.table.querySelector(".uag-table").replaceChildren(table(this.data.rounds[this.index]));
     }
 
     markAnswer(index) {

@@ -151,13 +151,13 @@ window.uagAxis = window.uagAxis || (() => {
     const x = plan.at.get(token.start), width = plan.at.get(token.end) - x;
     const element = node("button", "uag-token");
     element.type = "button";
-    element.style.left = `${x - left}px`;
-    element.style.width = `${width}px`;
+    element.style.left = `${x - left + 1}px`; // a pixel on either side parts neighbours
+    element.style.width = `${width - 2}px`;
     if (token.control) element.classList.add("is-control");
     for (const piece of token.pieces) {
       const part = node("bdi", "uag-piece");
       part.dir = "ltr";
-      part.style.left = `${plan.at.get(piece.start) - x + PAD - 1}px`;
+      part.style.left = `${plan.at.get(piece.start) - x + PAD - 2}px`;
       for (const run of piece.runs) part.append(node("span", `uag-run-${run.kind}`, run.text));
       element.append(part);
     }

@@ -185,7 +185,10 @@ window.uagReplay = window.uagReplay || (() => {
         const gap = second.end - first.end;
         return gap < 0.005 ? "A dead heat." : `${first.name} finished first, ${seconds(gap)} before ${second.name}.`;
       }
-      if (done.length) return `${done[0].name} has finished.`;
+      if (done.length) {
+        const left = lanes.filter((lane) => lane.end > this.t).map((lane) => `${lane.name} has ${count(lane.tokens - lane.tokensAt(this.t))} to go`);
+        return [`${done[0].name} finished after ${seconds(done[0].end)}`, ...left].join("; ") + ".";
+      }
       const standing = lanes.map((lane) => [lane.tokensAt(this.t), lane.name]).sort((a, b) => b[0] - a[0]);
       if (standing.length < 2) return "";
       const lead = standing[0][0] - standing[1][0];

@@ -110,9 +110,13 @@ def test_a_slowdown_is_told_in_the_titles() -> None:
 def test_what_was_not_recorded_is_left_out() -> None:
     stopped = {"result": {"method": "uag", "assisted": None}, "events": {}, "profile": None}
     assert charts(stopped) == [None] * len(CHARTS)
-    assert len(view.render(stopped)) == 2 * len(CHARTS)
+    note, *components = view.render(stopped)
+    assert "nothing to draw" in note
+    assert len(components) == 2 * len(CHARTS)
     idle = run_with([None] * 5)
     assert [c.name for c in charts(idle) if c] == ["tokens-over-time", "time-per-round"]
+    assert "No candidate was verified" in view.render(idle)[0]
+    assert view.render(run_with())[0] == ""
 
 
 def test_a_recorded_run_fills_every_view() -> None:
@@ -177,7 +181,9 @@ def test_replay_gives_every_text_back_with_its_times() -> None:
 
 def test_tokens_of_a_round_share_a_frame() -> None:
     result, events = measured(ACCEPTED)
-    lane = json.loads(replay_json(run_of(result, events)))["lanes"][0]
+    lanes = json.loads(replay_json(run_of(result, events)))["lanes"]
+    assert [lane["key"] for lane in lanes] == ["baseline", "uag"]  # as the panels stand
+    lane = lanes[1]
     counts = [frame[1] for frame in lane["frames"]]
     sizes = [len(e.tokens) for e in events if isinstance(e, Verified)]
     assert counts[: len(sizes)] == [sum(sizes[: i + 1]) for i in range(len(sizes))]

@@ -83,7 +83,7 @@ def test_the_replay_waits_plays_and_ends_with_the_outputs(opened, library) -> No
     page.wait_for_function(f"document.querySelector('{REPLAY} .uag-fresh').textContent")
     assert "Playing" in page.text_content(f"{REPLAY} [aria-live=polite]")
     page.wait_for_selector(f"{REPLAY} .uag-lane[data-state=done] >> nth=1")
-    engines = ("uag", "baseline")
+    engines = ("baseline", "uag")
     for index, engine in enumerate(engines):
         shown = page.text_content(f"{REPLAY} .uag-lane-text >> nth={index}")
         assert shown == run["events"][engine][-1]["text"]
@@ -108,7 +108,7 @@ def test_the_replay_is_driven_by_keys_and_scrubber(opened, library) -> None:
                             if k in ("uag", "baseline")),
     )  # fmt: skip
     text = "".join(step["text"] for step in steps[:6])
-    assert page.text_content(f"{REPLAY} .uag-lane-text >> nth=0") == text
+    assert page.text_content(f"{REPLAY} .uag-lane-text >> nth=1") == text
     page.check(f"{REPLAY} fieldset label:has-text('transformers, plain') input")
     assert page.locator(f"{REPLAY} .uag-lane").count() == 3
     page.focus(f"{REPLAY} .uag-lane-text >> nth=0")

@@ -52,7 +52,7 @@ def test_run_shows_texts_verdict_numbers_and_chart(open_page) -> None:
     assert "1.72×" in page.inner_text("#chart-table")
     idle(page)
     with page.expect_download() as download:
-        page.click(".uag-download")
+        page.click("#download .uag-download")
     assert download.value.suggested_filename == "uag-compare.json"
 
 

@@ -26,18 +26,23 @@ from uag_core.ui import methods, model_picker, results_area, runs_layout, token_
 EXAMPLES = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 PLAIN_TITLE, PLAIN_SUBTITLE = "Plain decoding", "the target alone, one token per forward"
 
-# Keeps a growing answer scrolled to its end, unless the reader has scrolled up.
+# Keeps a growing answer scrolled to its end, unless the reader has scrolled up; one that was opened
+# is shown from its beginning.
 STICK_TO_END = """
 const box = () => element.querySelector('.uag-answer');
-let stick = true;
+let stick = true, running = false, shown = '';
 element.addEventListener('scroll', (event) => {
   if (event.target !== box()) return;
   stick = box().scrollHeight - box().scrollTop - box().clientHeight < 24;
 }, true);
 new MutationObserver(() => {
   if (!box()) return;
-  if (!box().querySelector('.uag-text').textContent) stick = true;
-  if (stick) box().scrollTop = box().scrollHeight;
+  const text = box().querySelector('.uag-text').textContent, was = running;
+  if (!text) stick = true;
+  running = element.querySelector('.uag-panel').dataset.state === 'active';
+  if (stick && (running || was)) box().scrollTop = box().scrollHeight;
+  else if (!running && !text.startsWith(shown)) box().scrollTop = 0;
+  shown = text;
 }).observe(element, {childList: true, subtree: true, characterData: true});
 """
 
@@ -103,6 +108,7 @@ def _prompt_column(inputs: dict[str, Component]) -> list[tuple[gr.Button, Exampl
         autofocus=True,
     )
     with gr.Row(elem_id="examples"):
+        gr.HTML('<span class="uag-label">Examples</span>', apply_default_css=False)
         return [
             (
                 gr.Button(example.kind, size="sm", min_width=0, elem_classes="uag-chip"),
@@ -136,6 +142,9 @@ def _main_settings(inputs: dict[str, Component]) -> None:
         info="what proposes the tokens that the target verifies",
         elem_id="method",
     )
+
+
+def _length_and_temperature(inputs: dict[str, Component]) -> None:
     with gr.Row(elem_classes="uag-tight"):
         inputs["max_new_tokens"] = number_field(
             "New tokens", str(DEFAULT_MAX_NEW_TOKENS), str(DEFAULT_MAX_NEW_TOKENS), "max-new-tokens"
@@ -244,6 +253,8 @@ def create_compare_tab(shipped: Mapping[str, str] | None = None) -> CompareTab:
     with gr.Row(elem_id="ask"):
         with gr.Column(scale=3, min_width=320):
             examples = _prompt_column(inputs)
+            bar = runs_layout.create_bar(shipped or {})
+            _length_and_temperature(inputs)
         with gr.Column(scale=2, min_width=300):
             _main_settings(inputs)
             picker = model_picker.create_picker()
@@ -258,7 +269,6 @@ def create_compare_tab(shipped: Mapping[str, str] | None = None) -> CompareTab:
             token_html.status("Ready"), elem_id="status", min_width=200, apply_default_css=False
         )
     error = gr.HTML(token_html.error(None), elem_id="error", apply_default_css=False)
-    bar = runs_layout.create_bar(shipped or {})
     plain, assisted = _panels()
     results = results_area.create_results(shipped or {})
     prompt = inputs["prompt"]

@@ -17,11 +17,13 @@ def replay_json(run: dict[str, Any]) -> str:
     """What the Replay view plays of a run document.
 
     `{"lanes": [{"key", "name", "shown", "end": seconds, "tokens": number, "frames": [[seconds,
-    tokens so far, new text]]}]}`; the first lane is the assisted run, `shown` are those that are
-    played at first: it and plain decoding of its shapes. Tokens of one round share a frame.
+    tokens so far, new text]]}]}`; the lanes stand as the panels of the page do, plain decoding and
+    then the assisted run. `shown` are those that are played at first: the assisted run and plain
+    decoding of its shapes. Tokens of one round share a frame.
     """
     order = order_of(run)
-    first = [method_of(run), "baseline" if "baseline" in order else "baseline_unpadded"]
+    first = ["baseline" if "baseline" in order else "baseline_unpadded", method_of(run)]
+    order = [*(name for name in first if name in order), *(n for n in order if n not in first)]
     lanes = [
         {
             "key": engine,

@@ -16,8 +16,10 @@ from uag_core.ui import methods
 from uag_core.ui.token_html import text
 from uag_core.ui.verdict import (
     Document,
+    cancelled,
     milliseconds,
     number,
+    one_plain,
     pace,
     times,
     verdict,
@@ -30,6 +32,18 @@ PARTS = (
     ("verify_s", "verify", "the target checks them"),
     ("prefill_s", "prefill", "the target reads the prompt"),
     ("other_s", "other", "everything else on the host"),
+)
+MEANINGS = (
+    ("tokens/s", "Tokens after the first one, over the time they took: the speed of decoding."),
+    ("Plain, same shapes", "The target alone, every forward as wide as the assisted ones."),
+    ("Plain, fastest", "The target alone, one position in a forward and no padding."),
+    ("Decode speedup", "Assisted tokens/s over those of the faster plain decoding."),
+    ("Wall speedup", "Whole times, reading the prompt included: plain over assisted."),
+    ("Speedup bound", "What this run's costs allow when work outside the models takes no time."),
+    ("Acceptance length τ", "One and the accepted tokens of an average round with a draft."),
+    ("Acceptance rate", "The share of the candidates that the target agreed with."),
+    ("Tokens per round", "Tokens written in an average forward of the target after the first."),
+    ("Time to first token", "From the start until the target has read the prompt and written one."),
 )
 
 
@@ -51,12 +65,15 @@ def _headline(document: Document) -> str:
     best = number(max(rates) if rates else None, 1)
     ours = number(assisted.get("tokens_per_second"), 1)
     outcome = verdict(document)
+    compared = "No decode speedup was measured"
+    if speedup is not None:
+        until = " until it was stopped" if cancelled(document) else ""
+        compared = f"decode speedup{until}: {ours} tokens/s against {best}"
     return (
         f'<div class="uag-headline"><div class="uag-big" data-pace="{text(word)}">'
         f'<span class="uag-number">{text(times(speedup))}</span>'
         f'<span class="uag-word">{text(word)}</span>'
-        f'<span class="uag-note">decode speedup: {text(ours)} tokens/s '
-        f"against {text(best)}</span></div>"
+        f'<span class="uag-note">{text(compared)}</span></div>'
         f'<div class="uag-verdict" data-kind="{outcome.kind}"><h3>{text(outcome.headline)}</h3>'
         f"<p>{text(outcome.detail)}</p></div></div>"
     )
@@ -66,18 +83,20 @@ def _metrics(document: Document) -> str:
     plain, assisted = _run(document, "baseline"), _run(document, "assisted")
     unpadded = _run(document, "baseline_unpadded")
     rate = assisted.get("acceptance_rate")
-    drafted = f"{assisted.get('num_accepted_tokens') or 0:,} of "
-    drafted += f"{assisted.get('num_candidate_tokens') or 0:,} candidates"
+    candidates, accepted = (assisted.get(f"num_{k}_tokens") for k in ("candidate", "accepted"))
+    drafted = f"{accepted or 0:,} of {candidates:,} candidates" if candidates else "no candidates"
     predicted, bound = document.get("predicted_speedup"), document.get("speedup_bound")
+    if one_plain(document):
+        baselines = [_rate("Plain decoding", plain)]
+    else:
+        baselines = [
+            _rate("Plain, same shapes", plain),
+            _rate("Plain, fastest", unpadded),
+            _metric("Same-shape speedup", times(document.get("decode_speedup_same_shape"))),
+        ]
     cells = [
-        _metric(
-            methods.name(document.get("method")),
-            number(assisted.get("tokens_per_second"), 1),
-            "tokens/s",
-        ),
-        _metric("Plain, same shapes", number(plain.get("tokens_per_second"), 1), "tokens/s"),
-        _metric("Plain, fastest", number(unpadded.get("tokens_per_second"), 1), "tokens/s"),
-        _metric("Same-shape speedup", times(document.get("decode_speedup_same_shape"))),
+        _rate(methods.name(document.get("method")), assisted),
+        *baselines,
         _metric("Wall speedup", times(document.get("wall_speedup")), "end to end"),
         _metric(
             "Speedup bound",
@@ -89,11 +108,29 @@ def _metrics(document: Document) -> str:
         _metric("Tokens per round", number(assisted.get("tokens_per_round"))),
         _metric(
             "Time to first token",
-            milliseconds(assisted.get("ttft_s"), 0),
-            f"plain {milliseconds(plain.get('ttft_s'), 0)}",
+            milliseconds(assisted.get("ttft_s")),
+            f"plain {milliseconds(plain.get('ttft_s'))}",
         ),
     ]
-    return f'<dl class="uag-metrics">{"".join(cells)}</dl>'
+    return f'<dl class="uag-metrics">{"".join(cells)}</dl>{_glossary(document)}'
+
+
+def _rate(name: str, run: Mapping[str, Any]) -> str:
+    return _metric(name, number(run.get("tokens_per_second"), 1), "tokens/s")
+
+
+def _glossary(document: Document) -> str:
+    """What the numbers above it mean, folded up."""
+    left_out = ("Plain, same shapes", "Plain, fastest") if one_plain(document) else ()
+    items = "".join(
+        f"<dt>{text(name)}</dt><dd>{text(meaning)}</dd>"
+        for name, meaning in MEANINGS
+        if name not in left_out
+    )
+    return (
+        '<details class="uag-glossary"><summary>What these numbers mean</summary>'
+        f"<dl>{items}</dl></details>"
+    )
 
 
 def time_split(document: Document) -> str:
@@ -114,7 +151,7 @@ def time_split(document: Document) -> str:
     legend = "".join(
         f'<li><span class="uag-key" data-part="{key}" aria-hidden="true"></span>'
         f"<strong>{text(name)}</strong> {seconds / total:.1%} "
-        f'<span class="uag-note">{text(milliseconds(seconds, 0))}, {text(hint)}</span></li>'
+        f'<span class="uag-note">{text(milliseconds(seconds))}, {text(hint)}</span></li>'
         for key, name, hint, seconds in known
     )
     return (

@@ -66,7 +66,11 @@ class Versus:
 def create_bar(shipped: Mapping[str, str]) -> RunsBar:
     with gr.Row(elem_id="recorded"):
         if shipped:
-            gr.HTML('<span class="uag-label">Recorded runs</span>', apply_default_css=False)
+            gr.HTML(
+                '<span class="uag-label" title="Shown as they were measured; no model is loaded">'
+                "Recorded runs</span>",
+                apply_default_css=False,
+            )
         recorded = [
             (gr.Button(title, size="sm", min_width=0, elem_classes="uag-chip"), run_id)
             for run_id, title in shipped.items()
@@ -149,7 +153,7 @@ def _shown(row: difference.Row, value: float | None) -> str:
     if row.unit == "×":
         return times(value)
     if row.unit == "s":
-        return milliseconds(value, 0)
+        return milliseconds(value)
     if row.label == "Acceptance rate":
         return f"{value:.1%}"
     return f"{value:,}" if isinstance(value, int) else number(value)

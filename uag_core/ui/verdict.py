@@ -32,8 +32,12 @@ def number(value: Any, digits: int = 2, unit: str = "") -> str:
     return f"{value:,.{digits}f}{unit}"
 
 
-def milliseconds(seconds: Any, digits: int = 1) -> str:
-    return "–" if seconds is None else f"{seconds * 1000:,.{digits}f} ms"
+def milliseconds(seconds: Any) -> str:
+    """Whole milliseconds; below ten a digit more, below one another."""
+    if seconds is None:
+        return "–"
+    digits = 0 if seconds >= 0.00995 or seconds == 0 else 1 if seconds >= 0.00095 else 2
+    return f"{seconds * 1000:,.{digits}f} ms"
 
 
 def times(speedup: Any) -> str:
@@ -68,6 +72,13 @@ def cancelled(document: Document) -> bool:
     """Whether either run was stopped before its end."""
     runs = (_part(document, "baseline"), _part(document, "assisted"))
     return any(run.get("finish_reason") in ("cancelled", None) for run in runs)
+
+
+def one_plain(document: Document) -> bool:
+    """Whether one plain decoding is both baselines, as where nothing is padded."""
+    padded, unpadded = _part(document, "baseline"), _part(document, "baseline_unpadded")
+    same = document.get("decode_speedup") == document.get("decode_speedup_same_shape")
+    return same and bool(padded.get("tpot_s")) and padded["tpot_s"] == unpadded.get("tpot_s")
 
 
 def _sampled(document: Document) -> bool:
@@ -126,8 +137,9 @@ def speed_sentence(document: Document) -> str:
     speedup, name = document.get("decode_speedup"), methods.name(document.get("method"))
     if speedup is None:
         return "No speedup was measured"
+    plain = "plain decoding" if one_plain(document) else "the fastest plain decoding"
     if speedup == 1.0:
-        return f"{name} decodes exactly as fast as the fastest plain decoding"
+        return f"{name} decodes exactly as fast as {plain}"
     if speedup > 1.0:
-        return f"{name} decodes {times(speedup)} as fast as the fastest plain decoding"
-    return f"{name} is slower: {times(speedup)} the speed of the fastest plain decoding"
+        return f"{name} decodes {times(speedup)} as fast as {plain}"
+    return f"{name} is slower: {times(speedup)} the speed of {plain}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from uag_core.ui.charts.chart import BLUE, TEAL, Chart, axis, layout, marked
+from uag_core.ui.charts.chart import BLUE, TEAL, Chart, axis, counted, layout, marked
 
 
 def accepted_per_round(run: dict[str, Any]) -> Chart | None:
@@ -36,7 +36,7 @@ def accepted_per_round(run: dict[str, Any]) -> Chart | None:
             hovertemplate="%{y} rounds with %{x} accepted<extra></extra>",
         )
     )
-    figure.update_layout(layout(title, x, axis("rounds"), showlegend=False))
+    figure.update_layout(layout(title, x, counted("rounds", max(counts)), showlegend=False))
     rows = [(n, count, count / total) for n, count in zip(numbers, counts, strict=True)]
     head = ("Accepted in a round", "Rounds", "Share of rounds with a draft")
     return Chart("accepted-per-round", title, figure, head, rows)

@@ -67,6 +67,11 @@ def axis(title: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+def counted(title: str, most: int, **changes: Any) -> dict[str, Any]:
+    """An axis of whole numbers up to `most`: no ticks between them."""
+    return axis(title, dtick=1 if most < 10 else None, **changes)
+
+
 def layout(title: str, x: dict[str, Any], y: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The layout of a chart of the Charts view: title above, legend below, same height for all."""
     lines = wrap(title, 46)

@@ -15,6 +15,7 @@ from uag_core.ui.charts.chart import (
     TEAL,
     Chart,
     axis,
+    counted,
     layout,
     marked,
 )
@@ -122,7 +123,8 @@ def drafts_over_answer(run: dict[str, Any]) -> Chart | None:
     title = _course(run)
     figure = go.Figure(traces)
     x = axis("tokens already written when the round began", rangemode="normal")
-    y = axis("tokens in the round")
+    most = max(max(event.num_candidates, event.num_draft_tokens) for event in rounds)
+    y = counted("tokens in the round", most)
     figure.update_layout(layout(title, x, y, barmode="overlay", showlegend=True))
     head = ("Round", "Tokens before", "Draft tokens", "Candidates", "Accepted")
     rows = [

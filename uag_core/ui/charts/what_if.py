@@ -99,11 +99,14 @@ def _finding(costs: Costs) -> str:
             f"At these costs drafts of {costs.draft_length:.1f} tokens cannot pay, whatever is "
             "accepted"
         )
-    pays = f"Drafts of {costs.draft_length:.1f} tokens pay from {needed:.0%} acceptance"
+    pays = (
+        f"Drafts of {costs.draft_length:.1f} tokens pay where {needed:.0%} of the candidates that "
+        f"are reached are accepted; here {rate} were"
+    )
     if (costs.chance or 0) < needed:
         end = "no length is predicted to pay" if predicted < 1 else f"{best} drafted would pay"
-        return f"{pays}; this run had {rate}, and {end}"
-    return f"{pays}; this run had {rate}. Best predicted: {times(predicted)} with {best} drafted"
+        return f"{pays}, and {end}"
+    return f"{pays}. Best predicted: {times(predicted)} with {best} drafted"
 
 
 def _note(costs: Costs, measured: float | None) -> str:

@@ -1,7 +1,7 @@
 """How the two tokenizations line up, round by round, and where each part of the answer came from.
 
-The drawing is done in the browser (assets/js/alignment.js) from one JSON text, so that stepping
-asks the server for nothing. Knows how to make that text, nothing of the drawing.
+The drawing is done in the browser (rounds.js and alignment.js of assets/js) from one JSON text, so
+that stepping asks the server for nothing. Knows how to make that text, nothing of the drawing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LABEL = "Alignment"
 
 
 def create() -> list[Component]:
-    return [drawing("uagAlignment", "axis", "alignment", elem_id="alignment")]
+    return [drawing("uagAlignment", "axis", "rounds", "alignment", elem_id="alignment")]
 
 
 def render(run: dict[str, Any]) -> list[Any]:

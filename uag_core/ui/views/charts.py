@@ -16,10 +16,15 @@ from uag_core.ui.charts import CHARTS, charts
 from uag_core.ui.scripts import script
 
 LABEL = "Charts"
+NOTHING = '<p class="uag-note">There is nothing to draw: the run ended before its first token.</p>'
+NO_DRAFT = (
+    '<p class="uag-note">No candidate was verified in this run, so there are no charts of drafts '
+    "and acceptance.</p>"
+)
 
 
 def create() -> list[Component]:
-    components: list[Component] = []
+    components: list[Component] = [gr.HTML(elem_id="chart-note", apply_default_css=False)]
     with gr.Row(elem_id="chart-grid"):
         for index in range(len(CHARTS)):
             with gr.Column(elem_classes="uag-chart", min_width=420):
@@ -35,8 +40,9 @@ def create() -> list[Component]:
 
 
 def render(run: dict[str, Any]) -> list[Any]:
-    values: list[Any] = []
-    for chart in charts(run):
+    shown = charts(run)
+    values: list[Any] = [NOTHING if not any(shown) else NO_DRAFT if not shown[-1] else ""]
+    for chart in shown:
         if chart is None:
             values += [gr.update(value=None, visible=False), ""]
         else:

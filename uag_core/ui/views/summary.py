@@ -39,10 +39,10 @@ def render(run: dict[str, Any]) -> list[Any]:
     result = run["result"]
     reasons = advice.explain(result, events_of(run, method_of(run)), run.get("profile"))
     chart = charts.speedup(result)
+    table = token_html.table("The chart's numbers", charts.TABLE_HEAD, charts.table(result))
     return [
         results_html.results(result, reasons),
         gr.update(value=chart.figure, visible=bool(chart.rows)),
-        token_html.table("The chart's numbers", charts.TABLE_HEAD, charts.table(result))
-        + links(chart),
+        table + links(chart) if chart.rows else "",
         results_html.download(result),
     ]
