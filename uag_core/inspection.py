@@ -24,6 +24,7 @@ SCHEMA_VERSION = 1
 _SMALL_RATIO = 2.0  # a target less than this many times as large as its assistant
 _FEW_SHARED = 0.5
 _MANY_PER_CANDIDATE = 0.6
+_ALIKE = 0.95
 
 
 def inspect_pair(
@@ -155,7 +156,9 @@ def _expectations(report: dict[str, Any]) -> list[str]:
             + (
                 "many draft tokens are needed for a few candidates."
                 if per_draft < _MANY_PER_CANDIDATE
-                else "a draft turns into nearly as many candidates, or more."
+                else "a draft turns into somewhat fewer candidates."
+                if per_draft < _ALIKE
+                else "a draft turns into as many candidates, or more."
             )
         )
         shared = report["vocabulary"]["weighted_target"]

@@ -19,10 +19,9 @@ from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 from uag_core import hosting
 from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_TARGET
 from uag_core.errors import InputError, NetworkError, UAGError
-from uag_core.models import checks, disk, embedded, families, headers
+from uag_core.models import checks, disk, embedded, families, headers, presets
 from uag_core.models.hub import Token
 from uag_core.models.hub_errors import call
-from uag_core.models.presets import PRESETS
 from uag_core.validation import number
 
 MAX_LIMIT = 50
@@ -62,14 +61,14 @@ def search(query: str = "", limit: int = DEFAULT_LIMIT, *, token: Token = None) 
         notice, source, models = OFFLINE, "cache", cached
     if source == "hub":
         models = _first(cached[:2] if not words else _embedded(words), models)
-    models = [entry for entry in models if _may_be_used(entry["id"])]
+    models = [entry for entry in models if presets.may_be_used(entry["id"])]
     _mark_fitting(models)
     return {
         "query": words,
         "source": source,
         "notice": notice,
         "models": models[:limit],
-        "presets": [p.to_dict() for p in PRESETS if _may_be_used(p.target)],
+        "presets": [preset.to_dict() for preset in presets.usable()],
     }
 
 
@@ -133,13 +132,22 @@ def _entry(model: Any) -> Entry | None:
 
 
 def _embedded(words: str) -> list[Entry]:
-    sizes = {DEFAULT_TARGET: 134_515_008, DEFAULT_ASSISTANT: 17_698_752}
-    folders = {DEFAULT_TARGET: embedded.target_folder, DEFAULT_ASSISTANT: embedded.assistant_folder}
+    folders = {
+        DEFAULT_TARGET: embedded.target_folder(),
+        DEFAULT_ASSISTANT: embedded.assistant_folder(),
+    }
     return [
-        _local(name, sizes[name], (folders[name]() / "config.json").is_file(), "apache-2.0")
-        for name in (DEFAULT_TARGET, DEFAULT_ASSISTANT)
+        _local(name, _embedded_size(name, folder), disk.is_whole(folder), "apache-2.0")
+        for name, folder in folders.items()
         if _matches(name, words)
     ]
+
+
+def _embedded_size(name: str, folder: Path) -> int:
+    try:
+        return _parameters(folder, name)
+    except UAGError:  # not there yet: what it will be
+        return 134_515_008 if name == DEFAULT_TARGET else 0
 
 
 def _cached(words: str) -> list[Entry]:
@@ -187,16 +195,6 @@ def _matches(name: str, words: str) -> bool:
 def _first(some: list[Entry], others: Iterable[Entry]) -> list[Entry]:
     names = {entry["id"] for entry in some}
     return [*some, *(entry for entry in others if entry["id"] not in names)]
-
-
-def _may_be_used(name: str) -> bool:
-    if name in (DEFAULT_TARGET, DEFAULT_ASSISTANT):
-        return True
-    try:
-        hosting.current().check_id(name)
-    except InputError:
-        return False
-    return True
 
 
 def _mark_fitting(models: list[Entry]) -> None:

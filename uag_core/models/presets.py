@@ -1,13 +1,18 @@
 """Well-known pairs to start from: names and what is worth knowing before choosing one.
 
 Plain values. Whether a model fits here is planning's business; whether it still exists, the
-Hub's. "gated" is what the model's page said when this list was written.
+Hub's; whether it may be used here, `uag_core.hosting` says. "gated" is what the model's page said
+when this list was written.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from uag_core import hosting
+from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_TARGET
+from uag_core.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ PRESETS: tuple[Preset, ...] = (
         "Embedded pair",
         "embedded/target",
         "embedded/assistant",
-        "SmolLM2 135M with a 17.7M assistant of another tokenizer; needs no Hub",
+        "SmolLM2 135M with a small assistant of another tokenizer; needs no Hub",
     ),
     Preset(
         "CodeLlama 13B",
@@ -86,3 +91,19 @@ PRESETS: tuple[Preset, ...] = (
         "a base model: continue text instead of chatting",
     ),
 )
+
+
+def may_be_used(name: str) -> bool:
+    """Whether the rules of this process allow a Hub id, or the name of an embedded model."""
+    if name in (DEFAULT_TARGET, DEFAULT_ASSISTANT):
+        return True
+    try:
+        hosting.current().check_id(name)
+    except InputError:
+        return False
+    return True
+
+
+def usable() -> list[Preset]:
+    """The presets whose models may both be used here."""
+    return [one for one in PRESETS if may_be_used(one.target) and may_be_used(one.assistant)]

@@ -13,12 +13,10 @@ from gradio.components import Component
 
 from uag_core.benchmark.plan import BASELINE, DEFAULT_METHODS
 from uag_core.config import (
-    DEFAULT_ASSISTANT,
     DEFAULT_MAX_NEW_TOKENS,
-    DEFAULT_TARGET,
     DTYPES,
 )
-from uag_core.ui import token_html
+from uag_core.ui import model_field, token_html
 from uag_core.ui.bench_charts import ENGINE_NAMES
 from uag_core.ui.bench_request import DEFAULT_LIMIT, SUFFIXES
 from uag_core.ui.compare_tab import number_field
@@ -73,20 +71,8 @@ def _prompts(inputs: dict[str, Component]) -> tuple[gr.Textbox, gr.UploadButton]
 
 
 def _settings(inputs: dict[str, Component]) -> None:
-    inputs["target"] = gr.Dropdown(
-        [DEFAULT_TARGET],
-        value=DEFAULT_TARGET,
-        allow_custom_value=True,
-        label="Target",
-        elem_id="bench-target",
-    )
-    inputs["assistant"] = gr.Dropdown(
-        [DEFAULT_ASSISTANT],
-        value=DEFAULT_ASSISTANT,
-        allow_custom_value=True,
-        label="Assistant",
-        elem_id="bench-assistant",
-    )
+    inputs["target"] = model_field.create("target", "bench-target")
+    inputs["assistant"] = model_field.create("assistant", "bench-assistant")
     inputs["methods"] = gr.CheckboxGroup(
         ENGINES,
         value=[name for name in DEFAULT_METHODS if name != BASELINE],

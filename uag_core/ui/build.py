@@ -20,6 +20,7 @@ from uag_core.ui import (
     benchmark_wiring,
     compare_tab,
     embed,
+    model_field,
     model_picker,
     pair_tab,
     run_wiring,
@@ -93,6 +94,9 @@ def build_demo(
                 tokenize = tokenize_tab.create_tokenize_tab()
         pair_tab.wire(pair)
         _wire(tab, CompareHandlers(tab, make_pair, page))
+        forms: list[Any] = [tab.inputs, bench.inputs, vars(pair), vars(tokenize)]
+        fields = [(role, form[role]) for form in forms for role in model_field.DEFAULTS]
+        model_picker.wire(tab.picker, tab.inputs, fields)
         run_wiring.wire(page, demo)
         slot = {"concurrency_id": MODEL_SLOT, "concurrency_limit": 1}
         benchmark_wiring.wire(bench, BenchmarkHandlers(bench, make_pair), slot)
@@ -123,7 +127,6 @@ def _wire(tab: compare_tab.CompareTab, handlers: CompareHandlers) -> None:
     line = [*buttons, tab.status, tab.error]
     page = [*line, tab.plain, tab.assisted, *tab.results.outputs]
 
-    model_picker.wire(tab.picker, tab.inputs)
     for button, example in tab.examples:
         button.click(
             lambda text=example.prompt: text,

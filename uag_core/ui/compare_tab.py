@@ -15,13 +15,11 @@ import gradio as gr
 from gradio.components import Component
 
 from uag_core.config import (
-    DEFAULT_ASSISTANT,
     DEFAULT_MAX_NEW_TOKENS,
-    DEFAULT_TARGET,
     DTYPES,
     REFERENCES,
 )
-from uag_core.ui import methods, model_picker, results_area, runs_layout, token_html
+from uag_core.ui import methods, model_field, model_picker, results_area, runs_layout, token_html
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 PLAIN_TITLE, PLAIN_SUBTITLE = "Plain decoding", "the target alone, one token per forward"
@@ -119,21 +117,9 @@ def _prompt_column(inputs: dict[str, Component]) -> list[tuple[gr.Button, Exampl
 
 
 def _main_settings(inputs: dict[str, Component]) -> None:
-    inputs["target"] = gr.Dropdown(
-        [DEFAULT_TARGET],
-        value=DEFAULT_TARGET,
-        allow_custom_value=True,
-        label="Target",
-        info="the model whose answer you want",
-        elem_id="target",
-    )
-    inputs["assistant"] = gr.Dropdown(
-        [DEFAULT_ASSISTANT],
-        value=DEFAULT_ASSISTANT,
-        allow_custom_value=True,
-        label="Assistant",
-        info="the small model that drafts; any tokenizer",
-        elem_id="assistant",
+    inputs["target"] = model_field.create("target", "target", "the model whose answer you want")
+    inputs["assistant"] = model_field.create(
+        "assistant", "assistant", "the small model that drafts; any tokenizer"
     )
     inputs["method"] = gr.Dropdown(
         methods.CHOICES,

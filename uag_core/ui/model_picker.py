@@ -6,7 +6,7 @@ of its events takes the models' slot, so that one can look around while somethin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,13 @@ import gradio as gr
 from gradio.components import Component
 
 from uag_core.errors import UAGError
-from uag_core.ui import token_html
+from uag_core.models import presets
+from uag_core.ui import model_field, token_html
 from uag_core.ui.logins import asking_as
 
 ROLES = ("Target", "Assistant")
 LIMIT = 10
+SEARCHING = "Searching."
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 Search = Callable[..., dict[str, Any]]
 
@@ -28,6 +30,7 @@ class ModelPicker:
     """The components of the area. `pairs` are the buttons of presets and what they set."""
 
     pairs: list[tuple[gr.Button, str, str]]
+    drawer: gr.Accordion
     query: gr.Textbox
     role: gr.Radio
     found: gr.Radio
@@ -37,16 +40,15 @@ class ModelPicker:
 
 def create_picker() -> ModelPicker:
     """Lays the area out inside the current Blocks."""
-    from uag_core.models.presets import PRESETS
-
     plan = gr.HTML(plan_html([]), elem_id="plan", apply_default_css=False)
     pairs = []
-    with gr.Accordion("Find models", open=False, elem_id="picker"):
-        with gr.Row(elem_id="pairs"):
-            for preset in PRESETS:
-                text = preset.label + (" (gated)" if preset.gated else "")
-                button = gr.Button(text, size="sm", min_width=0, elem_classes="uag-chip")
-                pairs.append((button, preset.target, preset.assistant))
+    with gr.Row(elem_id="pairs"):
+        gr.HTML('<span class="uag-label">Pairs to try</span>', apply_default_css=False)
+        for preset in presets.usable():
+            text = preset.label + (" (gated)" if preset.gated else "")
+            button = gr.Button(text, size="sm", min_width=0, elem_classes="uag-chip")
+            pairs.append((button, preset.target, preset.assistant))
+    with gr.Accordion("Find models", open=False, elem_id="picker") as drawer:
         with gr.Row(elem_classes="uag-tight"):
             query = gr.Textbox(
                 label="Search the Hub",
@@ -60,9 +62,9 @@ def create_picker() -> ModelPicker:
             role = gr.Radio(
                 list(ROLES), value=ROLES[0], label="Use as", scale=2, min_width=180, elem_id="role"
             )
-        found = gr.Radio([], label="Models", elem_id="found")
         notice = gr.HTML(elem_id="picker-notice", apply_default_css=False)
-    return ModelPicker(pairs, query, role, found, notice, plan)
+        found = gr.Radio([], label="Models", elem_id="found")
+    return ModelPicker(pairs, drawer, query, role, found, notice, plan)
 
 
 def notice_html(message: str | None) -> str:
@@ -84,17 +86,18 @@ def plan_html(lines: list[tuple[str, str, bool]]) -> str:
 
 def search_models(
     query: str | None, search: Search | None = None, login: gr.OAuthToken | None = None
-) -> tuple[Any, str]:
-    """New choices for the list of models, and the line below it."""
+) -> tuple[Any, str, list[str]]:
+    """New choices for the list of models, the line above it, and the names that were found."""
     from uag_core.models import catalogue
 
     try:
         found = asking_as(login, search or catalogue.search)(query or "", LIMIT)
     except UAGError as error:
-        return gr.update(choices=[], value=None), notice_html(str(error))
+        return gr.update(choices=[], value=None), notice_html(str(error)), []
     choices = [(catalogue.label(entry), entry["id"]) for entry in found["models"]]
     notice = found["notice"] or (None if choices else "No model was found.")
-    return gr.update(choices=choices, value=None), notice_html(notice)
+    names = [entry["id"] for entry in found["models"]]
+    return gr.update(choices=choices, value=None), notice_html(notice), names
 
 
 def plan_models(
@@ -122,8 +125,16 @@ def plan_models(
     )
 
 
-def wire(picker: ModelPicker, inputs: dict[str, Component], search: Search | None = None) -> None:
-    """Connects the area with the form's model fields."""
+def wire(
+    picker: ModelPicker,
+    inputs: dict[str, Component],
+    fields: Sequence[tuple[model_field.Role, gr.Dropdown]] = (),
+    search: Search | None = None,
+) -> None:
+    """Connects the area with the form's model fields.
+
+    What a search finds is offered by every one of `fields` as well, whatever tab it stands in.
+    """
     target, assistant = inputs["target"], inputs["assistant"]
     for button, first, second in picker.pairs:
         button.click(
@@ -133,15 +144,17 @@ def wire(picker: ModelPicker, inputs: dict[str, Component], search: Search | Non
             **_QUIET,
         )
 
-    def find(query: str, login: gr.OAuthToken | None = None) -> tuple[Any, str]:
-        return search_models(query, search, login)
+    def find(query: str, login: gr.OAuthToken | None = None) -> Iterator[tuple[Any, ...]]:
+        yield gr.skip(), notice_html(SEARCHING), *(gr.skip() for _ in fields)
+        choices, notice, names = search_models(query, search, login)
+        yield choices, notice, *(model_field.offer(role, names) for role, _ in fields)
 
     # "always_last" keeps one search running and one waiting, however fast somebody types.
     gr.on(
-        [picker.query.input, picker.query.submit],
+        [picker.drawer.expand, picker.query.input, picker.query.submit],
         find,
         inputs=picker.query,
-        outputs=[picker.found, picker.notice],
+        outputs=[picker.found, picker.notice, *(field for _, field in fields)],
         trigger_mode="always_last",
         concurrency_limit=4,
         **_QUIET,
@@ -153,6 +166,8 @@ def wire(picker: ModelPicker, inputs: dict[str, Component], search: Search | Non
         queue=False,
         **_QUIET,
     )
+    # The mark goes, so that the same model can be chosen for the other role as well.
+    picker.role.input(lambda: None, outputs=picker.found, queue=False, **_QUIET)
     planned = [target, assistant, inputs["dtype"], inputs["device"]]
     gr.on(
         [component.change for component in planned],  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uag_core.ui.token_html import table, text
+from uag_core.ui.token_html import breakable, table, text
 
 Report = dict[str, Any]
 SIDES = ("target", "assistant")
@@ -18,7 +18,7 @@ _ROLES = {
     "bos": "Begins a text",
     "eos": "Ends a text",
     "end_of_turn": "Ends a turn",
-    "pad": "Fills up",
+    "pad": "Pads",
     "unk": "Unknown",
 }
 PLACEHOLDER = (
@@ -87,7 +87,7 @@ def _models(report: Report) -> str:
         _both("Window", lambda s: _count(report[s]["window"], "–")),
         _both("Rolls back", lambda s: "yes" if report[s]["rolls_back"] else "no"),
     ]
-    return table("Models", ("", "Target", "Assistant"), rows)
+    return breakable(table("Models", ("", "Target", "Assistant"), rows))
 
 
 def _text(report: Report) -> str:

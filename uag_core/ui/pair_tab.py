@@ -16,7 +16,7 @@ import gradio as gr
 from uag_core import serialization
 from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_TARGET
 from uag_core.errors import UAGError
-from uag_core.ui import pair_html
+from uag_core.ui import model_field, pair_html
 from uag_core.ui.logins import asking_as
 
 Inspect = Callable[..., dict[str, Any]]  # target, assistant, text, and token= of a visitor
@@ -51,20 +51,8 @@ def create_pair_tab() -> PairTab:
     """Lays the tab out inside the current Blocks and returns its components."""
     with gr.Row(elem_id="pair-ask"):
         with gr.Column(scale=2, min_width=300):
-            target = gr.Dropdown(
-                [DEFAULT_TARGET],
-                value=DEFAULT_TARGET,
-                allow_custom_value=True,
-                label="Target",
-                elem_id="pair-target",
-            )
-            assistant = gr.Dropdown(
-                [DEFAULT_ASSISTANT],
-                value=DEFAULT_ASSISTANT,
-                allow_custom_value=True,
-                label="Assistant",
-                elem_id="pair-assistant",
-            )
+            target = model_field.create("target", "pair-target")
+            assistant = model_field.create("assistant", "pair-assistant")
         with gr.Column(scale=3, min_width=320):
             text = gr.Textbox(
                 label="Text",

@@ -6,6 +6,7 @@ nothing else in this module lets text through. Imports neither torch nor gradio.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -92,6 +93,11 @@ def error(message: str | None, *, name: str = "uag-error-text") -> str:
     """The error region: always in the page, so that a screen reader announces what appears."""
     shown = f'<p class="uag-error"><strong>Error.</strong> {text(message)}</p>' if message else ""
     return f'<div role="alert" id="{name}">{shown}</div>'
+
+
+def breakable(html: str) -> str:
+    """A table whose names of models may be broken behind their slash."""
+    return re.sub(r"(<td>[\w.-]+/)(?=[\w.-]+</td>)", r"\1<wbr>", html)
 
 
 def table(caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -49,28 +49,33 @@ def summary_html(found: dict[str, Any]) -> str:
     sides = (("Target", found["target"]), ("Assistant", found["assistant"]))
     table = token_html.table(
         "Tokens of this text",
-        ("", "Tokens", "Characters per token", "Bytes per token", "Vocabulary", "Round trip"),
+        ("", *(role for role, _ in sides)),
         [
-            (
-                f"{role}, {one['name']}",
-                f"{one['count']:,}",
-                _ratio(one["chars_per_token"]),
-                _ratio(one["bytes_per_token"]),
-                f"{one['vocab_size']:,}",
-                "exact" if one["round_trip"]["exact"] else _losses(one["round_trip"]["num_losses"]),
+            (label, *(value(one) for _, one in sides))
+            for label, value in (
+                ("Name", lambda one: one["name"]),
+                ("Tokens", lambda one: f"{one['count']:,}"),
+                ("Characters per token", lambda one: _ratio(one["chars_per_token"])),
+                ("Bytes per token", lambda one: _ratio(one["bytes_per_token"])),
+                ("Vocabulary", lambda one: f"{one['vocab_size']:,}"),
+                ("Round trip", lambda one: _round_trip(one["round_trip"])),
             )
-            for role, one in sides
         ],
     )
-    return table + f'<p class="uag-note">{token_html.text(_shared(found))}</p>' + _lost(sides)
+    return (
+        token_html.breakable(table)
+        + f'<p class="uag-note">{token_html.text(_shared(found))}</p>'
+        + _lost(sides)
+    )
 
 
 def _ratio(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def _losses(count: int) -> str:
-    return f"{count:,} loss{'' if count == 1 else 'es'}"
+def _round_trip(trip: dict[str, Any]) -> str:
+    count = trip["num_losses"]
+    return "exact" if trip["exact"] else f"{count:,} loss{'' if count == 1 else 'es'}"
 
 
 def _shared(found: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from gradio.components import Component
 from uag_core.config import DEFAULT_ASSISTANT, DEFAULT_TARGET
 from uag_core.errors import UAGError
 from uag_core.tokenization.side_by_side import Named, check_text, side_by_side
-from uag_core.ui import token_html
+from uag_core.ui import model_field, token_html
 from uag_core.ui.logins import asking_as
 from uag_core.ui.scripts import drawing
 from uag_core.ui.tokenize_json import drawing_json, summary_html
@@ -65,8 +65,9 @@ def create_tokenize_tab() -> TokenizeTab:
             min_width=320,
         )
         with gr.Column(scale=2, min_width=300):
-            target = _choice("Target", DEFAULT_TARGET, "tokenize-target")
-            assistant = _choice("Assistant", DEFAULT_ASSISTANT, "tokenize-assistant")
+            info = "only its tokenizer is read, no weights"
+            target = model_field.create("target", "tokenize-target", info)
+            assistant = model_field.create("assistant", "tokenize-assistant", info)
     return TokenizeTab(
         text=text,
         target=target,
@@ -74,17 +75,6 @@ def create_tokenize_tab() -> TokenizeTab:
         error=gr.HTML(elem_id="tokenize-error", apply_default_css=False),
         drawing=drawing("uagTokenize", "axis", "tokenize", elem_id="tokenize-drawing"),
         summary=gr.HTML(elem_id="tokenize-summary", apply_default_css=False),
-    )
-
-
-def _choice(label: str, value: str, elem_id: str) -> gr.Dropdown:
-    return gr.Dropdown(
-        [DEFAULT_TARGET, DEFAULT_ASSISTANT],
-        value=value,
-        allow_custom_value=True,
-        label=label,
-        info="only its tokenizer is read, no weights",
-        elem_id=elem_id,
     )
 
 
