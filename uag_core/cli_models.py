@@ -57,7 +57,10 @@ def _find(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
         tokens = number("tokens", args.tokens, low=1, high=1 << 24, integer=True)
         plan = planning.plan(args.plan, dtype=args.dtype, device=args.device, tokens=tokens)
-        return plan, printable(f"{plan['ref']}: {planning.line(plan)}", one_line=True)
+        line = planning.line(plan)
+        if not line.startswith(plan["ref"]):
+            line = f"{plan['ref']}: {line}"
+        return plan, printable(line, one_line=True)
     from uag_core.models import catalogue
 
     found = catalogue.search(args.query, args.limit)

@@ -94,7 +94,7 @@ def test_the_presets_hold_the_three_of_the_original_work() -> None:
     assert {preset.target for preset in PRESETS if preset.gated} >= {"google/gemma-2-9b"}
 
 
-def test_the_command(shelf, capsys) -> None:
+def test_the_command(shelf, capsys, monkeypatch) -> None:
     assert main(["models", "small", "--json"]) == 0
     assert set(entries(json.loads(capsys.readouterr().out))) == {"o/small", "o/gated-small"}
     assert main(["models"]) == 0
@@ -105,3 +105,7 @@ def test_the_command(shelf, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["refusal"] is None
     assert main(["models", "--plan", "o/missing"]) == 0
     assert "no model o/missing" in capsys.readouterr().out
+    hub._infos.clear()
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    assert main(["models", "--plan", "o/other"]) == 0
+    assert capsys.readouterr().out.startswith("o/other is not in the local cache")
