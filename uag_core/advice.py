@@ -123,7 +123,7 @@ def _limits(
         ),
         Finding(
             "host",
-            f"Host work, between the forwards, takes {costs.host_s * 1000:.1f} ms or "
+            f"Host work, between the forwards, takes {_milliseconds(costs.host_s)} or "
             f"{costs.host_s / whole:.0%} of a round.",
             _without(whole, costs.host_s),
         ),
@@ -247,6 +247,11 @@ def _change(
 def _gain(predicted: float, speedup: float) -> str:
     gain = predicted / speedup - 1
     return f"predicted {_times(predicted)} instead of {_times(speedup)}, {gain:+.0%}"
+
+
+def _milliseconds(seconds: float) -> str:
+    value = 1000 * seconds
+    return f"{value:.1f} ms" if abs(value) >= 1 else f"{value:.2g} ms"
 
 
 def _times(value: float) -> str:

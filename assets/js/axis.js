@@ -3,6 +3,7 @@
 //
 // A token is {start, end, label, control}: its places on the axis, and its bytes as text in which a
 // lone surrogate U+DC80..U+DCFF stands for one byte that is no character (Python's surrogateescape).
+// A `loose` one only begins at its place: it has another text than the rows above and divides nothing.
 window.uagAxis = window.uagAxis || (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const PAD = 4; // pixels left and right of every stretch of text
@@ -100,19 +101,23 @@ window.uagAxis = window.uagAxis || (() => {
     return Math.ceil(Math.max(width, SMALLEST));
   }
 
+  function widthOf(token, at) {
+    return token.loose ? token.pieces[0].width : at.get(token.end) - at.get(token.start);
+  }
+
   // Pixels for every boundary, so that all rows' text fits and equal text stands below equal text.
   function layout(rows, fonts) {
     const cuts = new Set();
-    for (const row of rows) for (const token of row) cuts.add(token.start).add(token.end);
+    for (const row of rows) for (const token of row) cuts.add(token.start).add(token.loose ? token.start : token.end);
     const places = Array.from(cuts).sort((a, b) => a - b);
     const ending = new Map(places.map((place) => [place, []]));
     for (const row of rows) {
       for (const token of row) {
-        token.pieces = pieces(token, cuts);
+        token.pieces = pieces(token, token.loose ? new Set() : cuts);
         for (const piece of token.pieces) {
           piece.runs = piece.label ? runs(piece.label) : [{ kind: "mark", text: "∅" }];
           piece.width = pieceWidth(piece, fonts);
-          ending.get(piece.end).push(piece);
+          if (!token.loose) ending.get(piece.end).push(piece);
         }
       }
     }
@@ -124,6 +129,7 @@ window.uagAxis = window.uagAxis || (() => {
       at.set(place, x);
       last = x;
     }
+    for (const row of rows) for (const token of row) last = Math.max(last, at.get(token.start) + widthOf(token, at));
     return { at, places, width: last };
   }
 
@@ -148,7 +154,7 @@ window.uagAxis = window.uagAxis || (() => {
 
   // The box of one token; `left` is the pixel that its line begins with.
   function box(token, plan, left) {
-    const x = plan.at.get(token.start), width = plan.at.get(token.end) - x;
+    const x = plan.at.get(token.start), width = widthOf(token, plan.at);
     const element = node("button", "uag-token");
     element.type = "button";
     element.style.left = `${x - left + 1}px`; // a pixel on either side parts neighbours

@@ -30,7 +30,7 @@ window.uagRounds = window.uagRounds || (() => {
       for (const token of [...draft, ...candidates]) sizes.set(token.group, (sizes.get(token.group) || 0) + 1);
       for (const token of draft) token.alone = sizes.get(token.group) <= 2;
       [draft, candidates, tokens].forEach((row) => row.forEach((token, i) => { token.index = i; }));
-      tokens.forEach((token, i) => { token.position = r.at + i; });
+      tokens.forEach((token, i) => { token.position = r.at + i; token.loose = token.origin === "corrected"; });
       candidates.forEach((token, i) => { token.position = r.at + i; });
       return { number: r.n, source: r.s, at: r.at, verified: r.v, drafted: r.p, draft, candidates, tokens, links: r.l, shared: r.b };
     });

@@ -110,7 +110,8 @@ def test_what_is_no_run_is_refused_in_one_line(path, value, line) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "broken"),
+        ("", "empty"),
+        (b" \n", "empty"),
         ("{", "broken"),
         ("[1]", "kind"),
         ('{"kind": NaN}', "NaN"),

@@ -179,6 +179,18 @@ def test_boxes_of_equal_bytes_lie_below_each_other(open_view) -> None:
 
 
 @pytest.mark.browser
+def test_a_corrected_token_is_not_cut_where_others_end(open_view) -> None:
+    page = open_view()
+    token = f"{VIEW} .uag-row.is-committed .uag-token[data-origin=corrected]"
+    for _ in range(40):
+        if page.locator(token).count():
+            assert page.locator(f"{token} .uag-piece").count() == 1
+            inside = "e => e.scrollWidth <= e.clientWidth + 1"
+            assert page.locator(token).evaluate(inside)
+        page.keyboard.press("ArrowRight")
+
+
+@pytest.mark.browser
 def test_a_stretch_of_the_answer_opens_its_round(open_view) -> None:
     page = open_view()
     stretch = page.locator(f"{VIEW} .uag-stretch[data-origin=bonus]").nth(1)
@@ -201,6 +213,8 @@ def test_the_answer_is_shown_byte_for_byte_and_nothing_in_it_runs(open_view, nam
         page.evaluate(f"document.querySelector('{VIEW} .uag-origin-text').textContent")
         == (TEXTS[name])
     )
+    panel = page.text_content("#assisted .uag-text")  # which spells controls out
+    assert panel == TEXTS[name].replace("\x07", "\\x07")
     while not page.is_disabled(NEXT):
         page.keyboard.press("ArrowRight")
     assert page.evaluate("window.pwned") is None

@@ -166,6 +166,30 @@ def test_one_plain_decoding_is_told_once() -> None:
     assert "Plain, same shapes" in summary.render(padded)[0]
 
 
+def test_titles_name_the_one_plain_decoding_and_write_large_numbers_out() -> None:
+    title = charts(run_of("fixture"))[0].title
+    assert "same shapes" not in title
+    assert "of the same shapes" in charts(run_of("shipped code"))[0].title
+    assert "2,000 tokens" in charts(run_of("long 2000"))[0].title
+
+
+def test_drafts_that_always_pay_have_no_share_to_reach() -> None:
+    run = run_of("shipped code")
+    for event in run["events"]["uag"]:
+        if event["type"] in ("Verified", "Drafted"):
+            event |= {name: 1e-6 for name in event if name.endswith("_s")}
+    what_if = next(c for c in charts(run) if c is not None and c.name == "what-if")
+    assert "pay whatever is accepted" in what_if.title
+
+
+def test_a_lookup_has_no_assistant_in_its_words() -> None:
+    run = run_of("lookup")
+    shown = " ".join(c.note for c in charts(run) if c) + summary.render(run)[0]
+    assert "the assistant proposes" not in shown
+    assert "assistant's reading" not in shown
+    assert "the text so far proposes" in shown
+
+
 def test_a_run_without_numbers_shows_no_empty_table() -> None:
     run = run_of("stopped 3")
     markup, _, table, _ = summary.render(run)

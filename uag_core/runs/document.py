@@ -179,6 +179,8 @@ def _parse(source: str | bytes) -> Any:
             raise ValueError("a number is out of range")
         return value
 
+    if not source.strip():
+        raise InputError("This is no run: the file is empty.")
     try:
         if isinstance(source, bytes):
             source = source.decode("utf-8-sig")

@@ -141,6 +141,10 @@ def time_split(document: Document) -> str:
         for key, name, hint in PARTS
         if assisted.get(key) is not None
     ]
+    if not str(document.get("method") or "uag").startswith("uag"):
+        known = [
+            (k, n, "the text so far proposes" if k == "draft_s" else h, s) for k, n, h, s in known
+        ]
     total = sum(part[3] for part in known)
     if not known or total <= 0:
         return ""

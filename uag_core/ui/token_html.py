@@ -19,8 +19,11 @@ _INVISIBLE.update(
 
 
 def text(value: object) -> str:
-    """Any text as HTML that can only be read: escaped, control characters spelled out."""
-    return escape(str(value).translate(_INVISIBLE), quote=True)
+    """Any text as HTML that can only be read: escaped, control characters spelled out.
+
+    A carriage return is a reference, since a parser would make a newline of a bare one.
+    """
+    return escape(str(value).translate(_INVISIBLE), quote=True).replace("\r", "&#13;")
 
 
 def _rate(tokens_per_second: float | None) -> str:

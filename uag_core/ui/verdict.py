@@ -40,6 +40,12 @@ def milliseconds(seconds: Any) -> str:
     return f"{seconds * 1000:,.{digits}f} ms"
 
 
+def seconds(value: float) -> str:
+    """Seconds to at least three digits that count, for a sentence."""
+    digits = 1 if value >= 100 else 2 if value >= 1 else 3
+    return f"{value:,.{digits}f} s"
+
+
 def times(speedup: Any) -> str:
     """A speedup such as `1.72×`; never rounded across 1, so that a slowdown reads as one."""
     if speedup is None:

@@ -19,7 +19,7 @@ from uag_core.ui.charts.chart import (
     layout,
     marked,
 )
-from uag_core.ui.charts.folds import rounds_of, written_before
+from uag_core.ui.charts.folds import method_of, rounds_of, written_before
 
 # As in the bar of the summary: verify at the bottom, since it is what plain decoding pays as well.
 _PARTS = (
@@ -73,7 +73,8 @@ def time_per_round(run: dict[str, Any]) -> Chart | None:
     )
     head = ("Round", *(f"{name} (s)" for _, name, _ in _PARTS))
     rows = [(event.round, *(getattr(event, key) for key, _, _ in _PARTS)) for event in rounds]
-    note = "The first draft also holds the assistant's reading of the prompt."
+    drafts = method_of(run).startswith("uag")
+    note = "The first draft also holds the assistant's reading of the prompt." if drafts else ""
     return Chart("time-per-round", title, figure, head, rows, note)
 
 
@@ -84,6 +85,7 @@ def drafts_over_answer(run: dict[str, Any]) -> Chart | None:
         return None
     before = written_before(run)
     widths = [max(1, len(event.tokens)) for event in rounds]
+    few = len(rounds) < 150
     bars: dict[str, Any] = {"x": before, "width": widths, "offset": 0}
     traces = [
         go.Bar(
@@ -91,7 +93,7 @@ def drafts_over_answer(run: dict[str, Any]) -> Chart | None:
             name="candidates",
             marker={
                 "color": "rgba(128,132,140,0.22)",
-                "line": {"color": NEUTRAL, "width": 0.6 if len(rounds) < 150 else 0},
+                "line": {"color": NEUTRAL, "width": 0.6 if few else 0},
             },
             hovertemplate="token %{x}: %{y} candidates<extra></extra>",
             **bars,
@@ -116,7 +118,7 @@ def drafts_over_answer(run: dict[str, Any]) -> Chart | None:
                 y=[count for _, count in drafted],
                 name="draft tokens",
                 mode="markers",
-                marker={"color": ORANGE, "symbol": "diamond", "size": 6},
+                marker={"color": ORANGE, "symbol": "diamond", "size": 6 if few else 3},
                 hovertemplate="%{y} draft tokens<extra></extra>",
             )
         )

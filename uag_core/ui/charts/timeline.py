@@ -19,7 +19,7 @@ from uag_core.ui.charts.chart import (
 )
 from uag_core.ui.charts.folds import method_of, name_of, order_of
 from uag_core.ui.charts.folds import tokens_over_time as fold
-from uag_core.ui.verdict import times
+from uag_core.ui.verdict import one_plain, seconds, times, tokens
 
 _LINES = {
     "baseline": (GREY, "dash", 2),
@@ -82,12 +82,13 @@ def _finding(run: dict[str, Any]) -> str:
         return "Tokens over time, as far as the runs went"
     if plain.get("num_new_tokens") != ours.get("num_new_tokens"):
         return (
-            f"{name} wrote {ours['num_new_tokens']} tokens in {ours['wall_s']:.2f} s, "
-            f"plain decoding {plain['num_new_tokens']} in {plain['wall_s']:.2f} s"
+            f"{name} wrote {tokens(ours['num_new_tokens'])} in {seconds(ours['wall_s'])}, "
+            f"plain decoding {plain['num_new_tokens']:,} in {seconds(plain['wall_s'])}"
         )
     ratio = plain["wall_s"] / ours["wall_s"]
     slower = ", so it is slower" if ratio < 1 else ""
+    shapes = "" if one_plain(result) else " of the same shapes"
     return (
-        f"{name} took {ours['wall_s']:.2f} s for {ours['num_new_tokens']} tokens, plain decoding "
-        f"of the same shapes {plain['wall_s']:.2f} s: {times(ratio)} end to end{slower}"
+        f"{name} took {seconds(ours['wall_s'])} for {tokens(ours['num_new_tokens'])}, plain "
+        f"decoding{shapes} {seconds(plain['wall_s'])}: {times(ratio)} end to end{slower}"
     )

@@ -99,6 +99,9 @@ def _finding(costs: Costs) -> str:
             f"At these costs drafts of {costs.draft_length:.1f} tokens cannot pay, whatever is "
             "accepted"
         )
+    if needed < 0.005:
+        pays = f"At these costs drafts of {costs.draft_length:.1f} tokens pay whatever is accepted"
+        return f"{pays}. Best predicted: {times(predicted)} with {best} drafted"
     pays = (
         f"Drafts of {costs.draft_length:.1f} tokens pay where {needed:.0%} of the candidates that "
         f"are reached are accepted; here {rate} were"
