@@ -72,6 +72,20 @@ def test_charts_fit_a_phone(opened) -> None:
     assert page.evaluate(colour) == "rgb(232, 232, 230)"
 
 
+def test_charts_that_were_drawn_out_of_sight_fit_when_they_are_seen(opened) -> None:
+    page = opened("Charts", width=390)
+    select = "n => document.querySelectorAll('#views button[role=tab]')[n].click()"
+    page.evaluate(select, 0)
+    page.wait_for_timeout(1500)
+    page.evaluate(select, 2)
+    plots(page)
+    page.wait_for_function(
+        "[...document.querySelectorAll('#chart-grid .js-plotly-plot')].every(plot =>"
+        " Math.abs(plot.querySelector('.main-svg').getBoundingClientRect().width"
+        " - plot.parentElement.clientWidth) <= 1)"
+    )
+
+
 def test_the_replay_waits_plays_and_ends_with_the_outputs(opened, library) -> None:
     page = opened("Replay", reduced_motion="reduce")
     page.wait_for_selector(f"{REPLAY} .uag-lane")

@@ -13,8 +13,8 @@ from uag_core.ui import token_html
 from uag_core.ui.charts import Chart
 
 MOST_ROWS = 200  # of a table in the page; the download holds all
-# For a component that holds links: plotly is asked for the picture of the chart beside them.
-SAVE_PICTURE = "element.addEventListener('click', (event) => uagSaveChart(event));"
+# For a component that holds links: saves and fits the chart beside it.
+CHART_TOOLS = "uagCharts(element);"
 
 
 def data_html(chart: Chart) -> str:

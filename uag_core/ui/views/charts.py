@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 from gradio.components import Component
 
-from uag_core.ui.chart_data import SAVE_PICTURE, data_html
+from uag_core.ui.chart_data import CHART_TOOLS, data_html
 from uag_core.ui.charts import CHARTS, charts
 from uag_core.ui.scripts import script
 
@@ -30,7 +30,7 @@ def create() -> list[Component]:
             with gr.Column(elem_classes="uag-chart", min_width=420):
                 plot = gr.Plot(show_label=False, container=False, elem_classes="uag-plot")
                 below = gr.HTML(
-                    js_on_load=SAVE_PICTURE,
+                    js_on_load=CHART_TOOLS,
                     head=script("charts") if index == 0 else None,
                     elem_classes="uag-chart-data",
                     apply_default_css=False,

@@ -12,7 +12,7 @@ from gradio.components import Component
 
 from uag_core import advice
 from uag_core.ui import charts, results_html, token_html
-from uag_core.ui.chart_data import SAVE_PICTURE, links
+from uag_core.ui.chart_data import CHART_TOOLS, links
 from uag_core.ui.charts.folds import events_of, method_of
 from uag_core.ui.scripts import script
 
@@ -24,7 +24,7 @@ def create() -> list[Component]:
     with gr.Row(elem_id="charts"):
         chart = gr.Plot(show_label=False, elem_id="chart", min_width=300, scale=3)
         table = gr.HTML(
-            js_on_load=SAVE_PICTURE,
+            js_on_load=CHART_TOOLS,
             head=script("charts"),
             elem_id="chart-table",
             min_width=300,
