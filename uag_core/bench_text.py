@@ -73,7 +73,7 @@ def _where(document: Document) -> Iterator[str]:
     prompts = len({row["prompt_id"] for row in document["rows"]})
     yield (
         f"{prompts} prompts, {settings['max_new_tokens']} new tokens, "
-        f"{settings['repeats']} repeats, {exact}"
+        f"{settings['repeats']} repeats, {exact}{', compiled' if document.get('compiled') else ''}"
     )
 
 

@@ -103,6 +103,7 @@ def _add_compare_flags(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="fixed shapes in half precision, so that both texts are the same (default)",
     )
+    add("--compile", action="store_true", help="compile the models, for plain decoding as well")
     add("--max-new-tokens", type=int, default=DEFAULT_MAX_NEW_TOKENS, metavar="N")
     add("--temperature", type=float, metavar="X", help="absent or 0: greedy")
     add("--top-k", type=int, metavar="N")
@@ -265,6 +266,7 @@ def _settings(args: argparse.Namespace) -> tuple[GenerationSettings, AssistantCo
         prompt_lookup_num_tokens=args.prompt_lookup_num_tokens,
         max_matching_ngram_size=args.max_matching_ngram_size,
         assistant_dtype=args.assistant_dtype,
+        compile=args.compile,
         target_lookbehind=args.target_lookbehind,
         assistant_lookbehind=args.assistant_lookbehind,
     )

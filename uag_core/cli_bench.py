@@ -26,6 +26,7 @@ from uag_core.config import (
     GenerationSettings,
 )
 from uag_core.errors import InputError
+from uag_core.events import COMPILING
 
 INTERRUPTED = 130
 
@@ -63,6 +64,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="fixed shapes in half precision, so that all texts are the same (default)",
     )
+    add("--compile", action="store_true", help="compile the models, for plain decoding as well")
     add("--system", metavar="TEXT", help="a system message, for chat templates that take one")
     add("--raw", action="store_true", help="the prompts as plain text, without a chat template")
     add("--temperature", type=float, metavar="X", help="absent or 0: greedy")
@@ -112,6 +114,7 @@ def plan_of(args: argparse.Namespace) -> Plan:
         exact=args.exact,
         raw=args.raw,
         system=args.system,
+        compile=args.compile,
     )
 
 
@@ -174,7 +177,9 @@ def _measure(
             elif hasattr(step, "rows"):
                 if file is not None:
                     file.add(step.rows)
-            elif not stop.raised and (step.method, step.prompt_id) != last:
+            elif not stop.raised and (
+                step.method == COMPILING or (step.method, step.prompt_id) != last
+            ):
                 last = (step.method, step.prompt_id)
                 progress(_line(step, file))
     if stop.raised:
@@ -185,6 +190,8 @@ def _measure(
 
 
 def _line(step: Any, file: RowFile | None) -> str:
+    if step.method == COMPILING:
+        return f"{getattr(step.event, 'message', 'Compiling')}."
     if step.warmup:
         return f"Warming up: {step.method}."
     left = "" if step.remaining_s is None else f", {duration(step.remaining_s)} left"

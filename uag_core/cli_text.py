@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from uag_core import metrics
 from uag_core.advice import explain
-from uag_core.events import Notice, Started, Verified
+from uag_core.events import COMPILING, Notice, Started, Verified
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _CONTROL_AND_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -95,6 +95,8 @@ class TextReport:
         event = step.event
         if isinstance(event, Started):
             self._start(step.engine, step.repeat, event)
+        elif isinstance(event, Notice) and step.engine == COMPILING:
+            self._tell(f"{event.message}.")
         elif isinstance(event, Notice):
             self._notice(event.message)
         elif isinstance(event, Verified) and self._shown == (step.engine, step.repeat):

@@ -54,6 +54,8 @@ class AssistantConfig:
     `fallback` lets the engine decode plainly while drafting does not pay.
     `assistant_dtype` "int8" drafts with 8-bit weights on a CPU, "same" with the weights as loaded,
     "auto" with whichever is measured to be faster. It cannot change the output.
+    `compile` asks for compiled forwards of target and assistant (`torch.compile`, CUDA graphs). It
+    implies fixed shapes in every dtype, and is off with a notice where nothing can be compiled.
     """
 
     assistant: str | None = None  # the assistant's name, so that a saved configuration is whole
@@ -69,6 +71,7 @@ class AssistantConfig:
     width: int | None = None
     fallback: bool = True
     assistant_dtype: str = "auto"
+    compile: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -83,6 +86,8 @@ class AssistantConfig:
                 f"assistant_dtype must be one of {', '.join(ASSISTANT_DTYPES)}, "
                 f"not {self.assistant_dtype!r}."
             )
+        if not isinstance(self.compile, bool):
+            raise InputError(f"compile must be true or false, not {self.compile!r}.")
         if self.num_assistant_tokens is not None:
             value = number(
                 "num_assistant_tokens",

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 Origin = Literal["prefill", "accepted", "bonus", "corrected", "plain"]
+# The "engine" of a step whose notice says what is being compiled; it never starts or finishes.
+COMPILING = "compile"
 FinishReason = Literal["eos", "stop_string", "length", "context", "cancelled"]
 
 

@@ -22,6 +22,7 @@ from uag_core.config import (
     AssistantConfig,
     GenerationSettings,
 )
+from uag_core.decoding.compiling import finished, settle
 from uag_core.decoding.engines import Engines
 from uag_core.errors import InputError, RunCancelled, UAGError
 from uag_core.events import Event, Finished
@@ -154,7 +155,7 @@ class ModelPair:
             generation_config: a `GenerationConfig` of transformers, a `GenerationSettings`, or
                 None for greedy defaults. A configuration that carries an assistant configuration
                 (see `AssistantConfig.to_generation_config`) switches it on.
-            assistant_config: how to draft.
+            assistant_config: how to draft, and whether to compile (before the clock starts).
             raw: continue the prompt as plain text instead of through the chat template.
             exact: ids equal to plain decoding of the same shapes (see `Engines.exactness`).
             seed: for sampling; drawn and reported when absent.
@@ -168,16 +169,17 @@ class ModelPair:
             raise InputError(f"Unknown engine {engine!r}.")
         text = self._engines.prompt(prompt, raw=raw, system=system)
         with self._run(cancelled):
-            really, width, notices = self._engines.exactness(exact, config)
-            text = type(text)(text.target_ids, text.assistant_ids, (*text.notices, *notices))
+            steps = settle(self._engines, config, exact, [text], settings.max_new_tokens, cancelled)
+            settled = finished(steps)
+            text = replace(settled.prompts[0], notices=(*text.notices, *settled.notices))
             alone = self.assistant is None and config.uses_assistant
             if engine in ("baseline", "baseline_unpadded") or alone:
                 name = engine or "baseline"
                 yield from self._engines.plain(
                     text,
                     settings,
-                    exact=really,
-                    width=None if name == "baseline_unpadded" else width,
+                    exact=settled.exact,
+                    width=None if name == "baseline_unpadded" else settled.width,
                     engine=name,
                     cancelled=cancelled,
                     logits_processor=logits_processor,
@@ -187,8 +189,8 @@ class ModelPair:
                     text,
                     settings,
                     config,
-                    exact=really,
-                    width=width,
+                    exact=settled.exact,
+                    width=settled.width,
                     cancelled=cancelled,
                     logits_processor=logits_processor,
                 )

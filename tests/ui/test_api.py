@@ -34,6 +34,7 @@ ARGUMENTS = [
     "num_assistant_tokens",
     "assistant_confidence_threshold",
     "references",
+    "compile",
 ]
 
 

@@ -7,16 +7,17 @@ pair; takes no lock and loads no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 from uag_core.benchmark.report import Comparison, build
 from uag_core.config import REFERENCES, GenerationSettings
+from uag_core.decoding.compiling import Settled, settle
 from uag_core.decoding.engines import Prompt
 from uag_core.decoding.reference import ReferenceEngine
-from uag_core.events import Event, Verified
+from uag_core.events import COMPILING, Event, Notice, Verified
 from uag_core.models.memory import is_out_of_memory
 
 WARMUP = -1
@@ -53,7 +54,9 @@ def compare(job: Comparison) -> Iterator[CompareStep | CompareDone]:
 
     When `job.cancelled()` becomes true, what was measured until then is still reported.
     """
-    exact, width, notices = job.engines.exactness(job.exact, job.config)
+    settled = yield from _settle(job)
+    exact, width, notices = settled.exact, settled.width, settled.notices
+    job = replace(job, prompt=settled.prompts[0])
     runners = _runners(job, exact, width)
     yield from _warm_up(job, runners, notices)
     runs: dict[str, list[list[Event]]] = {name: [] for name in runners}
@@ -72,8 +75,26 @@ def compare(job: Comparison) -> Iterator[CompareStep | CompareDone]:
                 runs[name].append(events)
             else:
                 runs[name].clear()
-    document = build(job, exact, width, notices, runs)
+    document = build(job, exact, width, notices, runs, settled.compile_s)
     yield CompareDone(document, runs, _profile(job, width, runs))
+
+
+def _settle(job: Comparison) -> Generator[CompareStep, None, Settled]:
+    """The shapes of the runs; what is compiled for them is compiled here, outside of all timing."""
+    steps = settle(
+        job.engines,
+        job.config,
+        job.exact,
+        [job.prompt],
+        job.settings.max_new_tokens,
+        job.cancelled,
+    )
+    while True:
+        try:
+            yield CompareStep(COMPILING, WARMUP, Notice(next(steps)))
+        except StopIteration as stop:
+            settled: Settled = stop.value
+            return settled
 
 
 def _profile(
@@ -82,9 +103,7 @@ def _profile(
     """The cost profile behind the prediction; measured once for a pair, so free by now."""
     if job.cancelled() or not job.engines.can_draft(job.config.method):
         return None
-    profile = job.engines.profile(
-        width, job.cancelled, config=job.config, context=len(job.prompt.target_ids)
-    )
+    profile = job.engines.run_profile(job.prompt, width, job.config, job.cancelled)
     rounds = [e for run in runs[job.config.method] for e in run if isinstance(e, Verified)]
     host = [e.other_s + e.reencode_s for e in rounds if e.num_candidates]
     return None if profile is None else profile.to_dict(median(host) if host else None)
@@ -146,9 +165,12 @@ def _warm_up(
     job: Comparison, runners: dict[str, Runner], notices: list[str]
 ) -> Iterator[CompareStep]:
     """A few tokens through every engine, so that no run pays for being the first."""
-    short = Prompt(
-        job.prompt.target_ids[-_WARMUP_PROMPT:],
-        None if job.prompt.assistant_ids is None else job.prompt.assistant_ids[-_WARMUP_PROMPT:],
+    ids = job.prompt.assistant_ids
+    short = replace(
+        job.prompt,
+        target_ids=job.prompt.target_ids[-_WARMUP_PROMPT:],
+        assistant_ids=None if ids is None else ids[-_WARMUP_PROMPT:],
+        notices=(),
     )
     settings = replace(
         job.settings, max_new_tokens=min(_WARMUP_TOKENS, job.settings.max_new_tokens)

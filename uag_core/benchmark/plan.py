@@ -40,7 +40,8 @@ class Plan:
     """A benchmark as somebody asked for it. Raises `InputError` on what cannot be measured.
 
     `sweep` holds numbers of draft tokens for the methods with an assistant; 0 stands for plain
-    decoding, None for the engine's own choice. Plain decoding is always measured, since every
+    decoding, None for the engine's own choice. `compile` compiles every engine of ours, and leaves
+    plain decoding without padding eager. Plain decoding is always measured, since every
     speedup divides by it.
     """
 
@@ -52,6 +53,7 @@ class Plan:
     exact: bool = True
     raw: bool = False
     system: str | None = None
+    compile: bool = False
 
     def __post_init__(self) -> None:
         if not self.prompts:
@@ -90,15 +92,16 @@ class Plan:
                 found += [Variant(method, count) for count in counts if count != 0]
             elif method in _DRAFTING:
                 found += [
-                    Variant(
-                        method, count, AssistantConfig(method=method, num_assistant_tokens=count)
-                    )
+                    Variant(method, count, self._config(method, count))
                     for count in self.sweep
                     if count != 0
                 ]
             else:
-                found.append(Variant(method, None, AssistantConfig(method=method)))
+                found.append(Variant(method, None, self._config(method, None)))
         return list(dict.fromkeys(found))
+
+    def _config(self, method: str, count: int | None) -> AssistantConfig:
+        return AssistantConfig(method=method, num_assistant_tokens=count, compile=self.compile)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings that two runs must share for their rows to belong together."""
@@ -108,6 +111,7 @@ class Plan:
             "num_assistant_tokens": list(self.sweep),
             "repeats": self.repeats,
             "exact": self.exact,
+            **({"compile": True} if self.compile else {}),
             "raw": self.raw,
             "system": self.system,
             "num_prompts": len(self.prompts),

@@ -50,8 +50,14 @@ def build(
     width: int | None,
     notices: list[str],
     runs: dict[str, list[list[Event]]],
+    compile_s: float | None = None,
 ) -> dict[str, Any]:
-    """The `compare --json` object of the contract."""
+    """The `compare --json` object of the contract.
+
+    `compile_s`: seconds that compiling took, in no other figure; None for eager runs. Compiled
+    runs have a compiled `baseline`, so that compilation is not taken for speculation, and an eager
+    `baseline_unpadded`; `decode_speedup` divides by the faster one as always.
+    """
     engines, method = job.engines, job.config.method
     helper = engines.assistant if job.config.uses_assistant else None
     baseline_run = metrics.median_run(runs["baseline"])
@@ -77,6 +83,8 @@ def build(
         "method": method,
         "path": engines.path if helper else "ids",
         "exact": exact,
+        "compiled": job.prompt.compiled is not None,
+        "compile_s": compile_s,
         "seed": job.settings.seed,
         "settings": {
             **job.settings.to_dict(),
@@ -134,9 +142,7 @@ def _predicted(
     method = job.config.method
     if run is None or not tpot or job.cancelled() or not job.engines.can_draft(method):
         return None
-    profile = job.engines.profile(
-        width, job.cancelled, config=job.config, context=len(job.prompt.target_ids)
-    )
+    profile = job.engines.run_profile(job.prompt, width, job.config, job.cancelled)
     data = metrics.summarize(run)
     if not data["num_rounds"] or profile is None:
         return None

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 from uag_core import metrics
-from uag_core.benchmark.plan import BASELINE, UNPADDED, Plan, Variant, rotated
+from uag_core.benchmark.contenders import BenchJob, BenchProgress, Contender, contenders
+from uag_core.benchmark.plan import rotated
 from uag_core.benchmark.summary import build, machine_of, pair_of
-from uag_core.config import REFERENCES, AssistantConfig, GenerationSettings
-from uag_core.decoding.engines import Engines, Prompt
-from uag_core.decoding.reference import ReferenceEngine
-from uag_core.errors import InputError
+from uag_core.config import REFERENCES, GenerationSettings
+from uag_core.decoding.engines import Prompt
 from uag_core.events import Event, Finished
 from uag_core.models.memory import is_out_of_memory
 
@@ -27,22 +26,6 @@ _WARMUP_TOKENS = 8
 _DROPPED = ("text", "token_ids")
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class BenchProgress:
-    """How far a benchmark has come: `done` of `total` runs, what runs now, seconds left if known.
-
-    `event` is an event of that run.
-    """
-
-    done: int
-    total: int
-    method: str
-    prompt_id: str
-    remaining_s: float | None
-    event: Event | None = None
-    warmup: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +45,6 @@ class BenchDone:
 BenchStep = BenchProgress | BenchRows | BenchDone
 
 
-@dataclass(slots=True)
-class BenchJob:
-    """Everything one benchmark needs."""
-
-    engines: Engines
-    plan: Plan
-    cancelled: Callable[[], bool] = lambda: False
-    notices: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        if self.plan.uses_assistant and self.engines.assistant is None:
-            raise InputError("These methods need an assistant.", "Name one, or leave them out.")
-
-
-@dataclass(slots=True)
-class _Engine:
-    """One engine of one width, ready to run."""
-
-    variant: Variant
-    run: Callable[[Prompt, GenerationSettings], Iterator[Event]]
-    width: int | None
-
-    @property
-    def key(self) -> tuple[str, int | None, int | None]:
-        return self.variant.method, self.variant.num_assistant_tokens, self.width
-
-
 def bench(
     job: BenchJob, resume: Callable[[dict[str, Any]], Sequence[Row]] | None = None
 ) -> Iterator[BenchStep]:
@@ -97,10 +53,8 @@ def bench(
     `resume(header)` returns rows of an earlier part of the same benchmark. When `job.cancelled()`
     becomes true, the result holds the prompts that were finished.
     """
-    plan, engines = job.plan, _engines(job)
-    prompts = [
-        job.engines.prompt(item.prompt, raw=plan.raw, system=plan.system) for item in plan.prompts
-    ]
+    plan = job.plan
+    engines = yield from contenders(job)
     rows: list[Row] = [dict(row) for row in (resume(header(job)) if resume else ())]
     finished = {(row["prompt_id"], row["repeat"]) for row in rows}
     left = [
@@ -111,7 +65,7 @@ def bench(
     ]
     clock = _Clock(len(left) * len(engines))
     if left:
-        yield from _warm_up(job, engines, prompts[left[0][1]], clock)
+        yield from _warm_up(job, engines, left[0][1], clock)
     for repeat, index in left:
         group: list[Row] = []
         whole = True
@@ -121,7 +75,7 @@ def bench(
             if job.cancelled():
                 whole = False
                 break
-            row = yield from _measure(job, engine, engines, prompts[index], index, repeat, clock)
+            row = yield from _measure(job, engine, engines, index, repeat, clock)
             clock.step()
             if row is not None:
                 group.append(row)
@@ -129,7 +83,7 @@ def bench(
             break
         rows += group
         yield BenchRows(tuple(group))
-    yield BenchDone(build(job.engines, plan, rows, job.notices))
+    yield BenchDone(build(job.engines, plan, rows, job.notices, job.compile_s))
 
 
 def header(job: BenchJob) -> dict[str, Any]:
@@ -160,93 +114,15 @@ class _Clock:
         return (perf_counter() - self._start) / self.done * (self.total - self.done)
 
 
-def _engines(job: BenchJob) -> list[_Engine]:
-    """Every engine of the plan, with plain decoding at each width that assisted runs have."""
-    notices: list[str] = []
-    ours: list[tuple[Variant, bool, int | None]] = []
-    for variant in _same_width(job):
-        if variant.config is not None:
-            exact, width, lines = job.engines.exactness(job.plan.exact, variant.config)
-            notices += lines
-            ours.append((variant, exact, width))
-    if not ours:  # only plain decoding and reference engines
-        exact, width, notices = job.engines.exactness(job.plan.exact, AssistantConfig())
-        ours_widths = {width: exact}
-    else:
-        ours_widths = {width: exact for _, exact, width in ours}
-    job.notices.extend(dict.fromkeys(notices))
-    found = [_plain(job, BASELINE, width, exact) for width, exact in ours_widths.items()]
-    if None not in ours_widths:
-        found.append(_plain(job, UNPADDED, None, True))
-    found += [_assisted(job, *each) for each in ours]
-    found += [_reference(job, v) for v in job.plan.variants() if v.method in REFERENCES]
-    return found
-
-
-def _same_width(job: BenchJob) -> list[Variant]:
-    """The plan's variants; those that choose their draft length share one width W, the largest.
-
-    So that one plain decoding of that shape stands for all of them.
-    """
-    variants = job.plan.variants()
-    free = [v.config for v in variants if v.config and v.num_assistant_tokens is None]
-    chosen = [job.engines.exactness(job.plan.exact, config)[1] for config in free]
-    width = max((each for each in chosen if each is not None), default=None)
-    if width is None:  # nothing is padded
-        return variants
-    return [
-        replace(v, config=replace(v.config, width=width))
-        if v.config and v.num_assistant_tokens is None
-        else v
-        for v in variants
-    ]
-
-
-def _plain(job: BenchJob, name: str, width: int | None, exact: bool) -> _Engine:
-    def run(prompt: Prompt, settings: GenerationSettings) -> Iterator[Event]:
-        return job.engines.plain(
-            prompt, settings, exact=exact, width=width, engine=name, cancelled=job.cancelled
-        )
-
-    return _Engine(Variant(name), run, width)
-
-
-def _assisted(job: BenchJob, variant: Variant, exact: bool, width: int | None) -> _Engine:
-    config = variant.config
-    assert config is not None
-
-    def run(prompt: Prompt, settings: GenerationSettings) -> Iterator[Event]:
-        return job.engines.assisted(
-            prompt, settings, config, exact=exact, width=width, cancelled=job.cancelled
-        )
-
-    return _Engine(variant, run, width)
-
-
-def _reference(job: BenchJob, variant: Variant) -> _Engine:
-    engine = ReferenceEngine(
-        variant.method,
-        job.engines.target,
-        job.engines.assistant,
-        num_assistant_tokens=variant.num_assistant_tokens,
-        same_tokenizer=job.engines.path == "ids",
-    )
-
-    def run(prompt: Prompt, settings: GenerationSettings) -> Iterator[Event]:
-        return engine.run(prompt.target_ids, settings, job.cancelled)
-
-    return _Engine(variant, run, None)
-
-
 def _warm_up(
-    job: BenchJob, engines: list[_Engine], prompt: Prompt, clock: _Clock
+    job: BenchJob, engines: list[Contender], index: int, clock: _Clock
 ) -> Iterator[BenchProgress]:
     """A few tokens through every engine, so that no run pays for being the first."""
     limit = min(_WARMUP_TOKENS, job.plan.settings.max_new_tokens)
     settings = replace(job.plan.settings, max_new_tokens=limit)
     for engine in list(engines):
         name = engine.variant.method
-        for event in _guarded(job, engine, engines, prompt, settings):
+        for event in _guarded(job, engine, engines, engine.prompts[index], settings):
             if job.cancelled():
                 return
             yield BenchProgress(0, clock.total, name, "", None, event, warmup=True)
@@ -254,8 +130,8 @@ def _warm_up(
 
 def _guarded(
     job: BenchJob,
-    engine: _Engine,
-    engines: list[_Engine],
+    engine: Contender,
+    engines: list[Contender],
     prompt: Prompt,
     settings: GenerationSettings,
 ) -> Iterator[Event]:
@@ -273,15 +149,14 @@ def _guarded(
 
 def _measure(
     job: BenchJob,
-    engine: _Engine,
-    engines: list[_Engine],
-    prompt: Prompt,
+    engine: Contender,
+    engines: list[Contender],
     index: int,
     repeat: int,
     clock: _Clock,
 ) -> Generator[BenchProgress, None, Row | None]:
     """One run; returns its row, or None where the engine failed."""
-    item = job.plan.prompts[index]
+    item, prompt = job.plan.prompts[index], engine.prompts[index]
     events: list[Event] = []
     for event in _guarded(job, engine, engines, prompt, job.plan.settings):
         events.append(event)
@@ -305,7 +180,7 @@ def _measure(
     }
 
 
-def _figures(engine: _Engine, events: list[Event]) -> Mapping[str, Any]:
+def _figures(engine: Contender, events: list[Event]) -> Mapping[str, Any]:
     """The metrics of a run, with a digest of the ids in place of the text and the ids."""
     data = metrics.timing(events)
     if engine.variant.config is not None:

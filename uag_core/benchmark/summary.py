@@ -47,9 +47,16 @@ def pair_of(engines: Engines) -> dict[str, Any]:
 
 
 def build(
-    engines: Engines, plan: Plan, rows: Sequence[Row], notices: Iterable[str] = ()
+    engines: Engines,
+    plan: Plan,
+    rows: Sequence[Row],
+    notices: Iterable[str] = (),
+    compile_s: float | None = None,
 ) -> dict[str, Any]:
-    """The `bench --json` object of rows as the runner hands them over."""
+    """The `bench --json` object of rows as the runner hands them over.
+
+    `compile_s`: seconds that compiling took, in no other figure; None for eager runs.
+    """
     exact = any(row["width"] for row in rows) or not engines.target.is_half_precision
     document = {
         "schema_version": SCHEMA_VERSION,
@@ -57,6 +64,8 @@ def build(
         "pair": pair_of(engines),
         "settings": {**plan.to_dict(), "exact": plan.exact and exact},
         "notices": list(dict.fromkeys(notices)),
+        "compiled": compile_s is not None,
+        "compile_s": compile_s,
         **tables(rows, sampled=plan.settings.do_sample, sweep=plan.sweep),
     }
     result = clean(document)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from uag_core.config import AssistantConfig
 from uag_core.decoding.bridges import Bridge, IdBridge, TextBridge
 from uag_core.decoding.combined import CombinedProposer
+from uag_core.decoding.compiled import CompiledModel, Form
 from uag_core.decoding.job import Job
 from uag_core.decoding.lookup import MAX_NGRAM, LookupProposer
 from uag_core.decoding.proposers import AssistantProposer, Proposer
@@ -40,6 +41,7 @@ def maker(
     job: Job,
     *,
     assistant: LanguageModel | None,
+    form: Form | None = None,
     assistant_ids: tuple[int, ...] | None,
     same_tokenizer: bool,
     cost: Callable[[int], float],
@@ -49,7 +51,8 @@ def maker(
     """The function that builds the proposer of `config.method` for `job`.
 
     `assistant` and `assistant_ids` may be None for "lookup" only. `plain_step()` gives the seconds
-    of a plain step as far as they are known by then, `draft_step_s` is the assistant's.
+    of a plain step as far as they are known by then, `draft_step_s` is the assistant's. `form` is
+    its compiled one, where that drafts.
     """
 
     def lookup() -> LookupProposer:
@@ -70,10 +73,12 @@ def maker(
             bridge = IdBridge(assistant.codec, assistant_ids)
         else:
             bridge = TextBridge(assistant.codec, assistant_ids, config.assistant_lookbehind)
+        room = len(assistant_ids) + 2 * min(job.settings.max_new_tokens, 512) + 64
         return AssistantProposer(
             assistant,
             bridge,
-            capacity=len(assistant_ids) + 2 * min(job.settings.max_new_tokens, 512) + 64,
+            capacity=room,
+            model=None if form is None else CompiledModel(assistant, form),
             target_eos_id=job.target.end_of_turn_id,
             cancelled=job.cancelled,
         )

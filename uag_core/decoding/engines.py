@@ -8,19 +8,18 @@ probe, the cost profile) is kept with the target; nothing of a run is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from uag_core.config import MAX_CANDIDATES, AssistantConfig, GenerationSettings
+from uag_core.decoding import compiled, compiling, lookup, probes
 from uag_core.decoding import drafter as drafters
-from uag_core.decoding import lookup, probes
 from uag_core.decoding import profile as profiles
 from uag_core.decoding.drafting import candidate_cost, maker
 from uag_core.decoding.gains import best_width
 from uag_core.decoding.job import Job, Shapes
 from uag_core.decoding.loop import decode
 from uag_core.decoding.pacing import Pacer
-from uag_core.decoding.prompts import assistant_prompt_ids, target_prompt_ids
+from uag_core.decoding.prompts import Prompt, assistant_prompt_ids, target_prompt_ids
 from uag_core.decoding.proposers import Proposer
 from uag_core.errors import InputError
 from uag_core.events import Event
@@ -29,15 +28,6 @@ from uag_core.models.handle import LanguageModel
 DEFAULT_WIDTH = 5  # measured best of 5, 6 and 8 on the embedded pair
 _FIRST_ROOM = 512  # new tokens a growing cache makes room for at first
 MIN_WIDTH = 4  # narrower forwards take other kernels than wider ones
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A prompt as both models read it."""
-
-    target_ids: tuple[int, ...]
-    assistant_ids: tuple[int, ...] | None
-    notices: tuple[str, ...] = ()
 
 
 class Engines:
@@ -114,7 +104,7 @@ class Engines:
         width = self.width(config)
         if not probes.takes_fixed_shapes(target, width):
             return False, None, [f"exact is off: {target.id} cannot be padded to fixed shapes."]
-        width = self._fixed_width(config)
+        width = self.fixed_width(config)
         key = ("rows are independent", width)
         if key not in target.measured:
             target.measured[key] = profiles.rows_are_independent(target, width)
@@ -129,7 +119,7 @@ class Engines:
             )
         return True, width, []
 
-    def _fixed_width(self, config: AssistantConfig) -> int:
+    def fixed_width(self, config: AssistantConfig) -> int:
         """W for a run: as asked for, else the one that the cost profile promises most of."""
         width = self.width(config)
         free = config.width is None and config.num_assistant_tokens is None
@@ -187,6 +177,18 @@ class Engines:
         result: profiles.CostProfile = known[key]
         return result
 
+    def run_profile(
+        self,
+        prompt: Prompt,
+        width: int | None,
+        config: AssistantConfig,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> profiles.CostProfile | None:
+        """The cost profile of assisted runs over this prompt, compiled ones where it says so."""
+        if prompt.compiled and width:
+            return compiling.profile(self, config, prompt, width, cancelled)
+        return self.profile(width, cancelled, config=config, context=len(prompt.target_ids))
+
     def plain(
         self,
         prompt: Prompt,
@@ -230,8 +232,13 @@ class Engines:
             return decode(job)
         profile = None
         if settings.max_new_tokens:
-            profile = self.profile(width, cancelled, config=config, context=len(prompt.target_ids))
+            profile = self.run_profile(prompt, width, config, cancelled)
         drafter = self.drafter(config) if make_proposer is None else None
+        helper = drafter.model if drafter else self.assistant
+        form = None
+        if self.assistant and drafter and width and prompt.compiled and prompt.compiled[1]:
+            helper = self.assistant
+            form = compiled.form(self.assistant, prompt.compiled[1], compiling.DRAFT_WIDTHS)
         if drafter is not None:
             job.notices = (*job.notices, *drafter.notices)
         most = self.width(config) - 1
@@ -240,7 +247,7 @@ class Engines:
             max_candidates=min(job.shapes.max_candidates, most if width is None else width - 1),
             profile=profile,
             same_shape=width is not None,
-            blind=drafter is not None and drafter.model.input_device.type != "cpu",
+            blind=helper is not None and helper.input_device.type != "cpu",
             prompt_tokens=len(prompt.assistant_ids or ()),
             new_tokens=settings.max_new_tokens,
         )
@@ -248,7 +255,8 @@ class Engines:
             make_proposer = maker(
                 config,
                 job,
-                assistant=drafter.model if drafter else self.assistant,
+                assistant=helper,
+                form=form,
                 assistant_ids=prompt.assistant_ids,
                 same_tokenizer=self.path == "ids",
                 cost=candidate_cost(
@@ -278,14 +286,19 @@ class Engines:
         if width is None and config.width is None and config.uses_lookup:
             most = max(most, lookup.MAX_CANDIDATES)  # as many as pay; nothing has to be padded
         path = "ids" if engine == "lookup" else self.path
+        # One length for every run over this prompt: rows must not see it change.
+        length = count + (new + width if width else min(new, _FIRST_ROOM) + 16)
+        open_model = None
+        if prompt.compiled and width:
+            length = prompt.compiled[0]
+            open_model = compiled.opener(self.target, length, width)
         return Job(
             target=self.target,
             prompt_ids=prompt.target_ids,
             settings=settings,
             shapes=Shapes(
                 width=width,
-                # One length for every run over this prompt: rows must not see it change.
-                cache_length=count + (new + width if width else min(new, _FIRST_ROOM) + 16),
+                cache_length=length,
                 max_candidates=most,
             ),
             engine=engine,
@@ -298,4 +311,5 @@ class Engines:
             ),
             path=None if engine.startswith("baseline") else path,
             notices=prompt.notices,
+            open_model=open_model,
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from uag_core.config import GenerationSettings
+from uag_core.decoding.caches import CachedModel
 from uag_core.decoding.proposers import Proposal
 from uag_core.events import Drafted, Piece
 from uag_core.models.handle import LanguageModel
@@ -45,6 +46,7 @@ class Job:
     cancelled: Callable[[], bool] = lambda: False
     gap_position: int | None = None  # report the logit gap at this new token
     logits_processor: Sequence[object] | None = None
+    open_model: Callable[[], CachedModel] | None = None  # a compiled target, in place of an eager
 
 
 class Clock:

@@ -1,6 +1,6 @@
 """Layers of a KV cache that are rolled back by setting one plain number.
 
-Both hold the full length for every layer of a model, sliding-window layers too: the model's own
+All hold the full length for every layer of a model, sliding-window layers too: the model's own
 mask does the sliding, and nothing evicted is ever missed after a rollback.
 
 * `FixedLayer`: buffers of one length L that are always seen whole. Every forward then has the same
@@ -8,8 +8,12 @@ mask does the sliding, and nothing evicted is ever missed after a rollback.
 * `GrowingLayer`: a preallocated buffer of which attention sees only the part in use. The fastest
   form without padding; unlike concatenation it copies nothing as the text grows.
 
-Lengths are Python integers: nothing waits for a device, and a rollback touches no tensor. (Layers
-for compiled models are in compiled.py.) Knows nothing of models, tokenizers or events.
+Their lengths are Python integers: nothing waits for a device, and a rollback touches no tensor.
+
+* `CompiledLayer`: as `FixedLayer`, for compiled forwards, which would take a plain number for a
+  constant.
+
+Knows nothing of models, tokenizers or events.
 """
 
 from __future__ import annotations
@@ -117,3 +121,53 @@ class GrowingLayer(DynamicLayer):
         self.length = 0
         self._buffers = None
         self.is_initialized = False
+
+
+class CompiledLayer(StaticLayer):
+    """Keys and values (B, H, L, D) whose length is a tensor that all layers of a cache share.
+
+    A plain number would be compiled into the function; one tensor for each layer would cost a
+    kernel for each layer. Whoever calls the model sets it before every forward.
+    """
+
+    def __init__(self, capacity: int, start: torch.Tensor) -> None:
+        super().__init__(max_cache_len=capacity)
+        self.cumulative_length = start
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        # Without transformers' marks: a frozen graph takes marked tensors for constants.
+        self.device, self.dtype = key_states.device, key_states.dtype
+        self.batch_size, self.num_heads = key_states.shape[:2]
+        self.keys, self.values = (
+            states.new_zeros((*states.shape[:2], self.max_cache_len, states.shape[3]))
+            for states in (key_states, value_states)
+        )
+        self.is_initialized = True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write (B, H, n, D) keys and values from `start` on; returns the whole buffers."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        count = key_states.shape[-2]
+        where = torch.arange(count, device=key_states.device) + self.cumulative_length
+        self.keys.index_copy_(2, where, key_states)
+        self.values.index_copy_(2, where, value_states)
+        return self.keys, self.values
+
+    def get_seq_length(self) -> torch.Tensor:
+        return self.cumulative_length
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Nothing: the length is set before every forward."""
+
+    def clear(self) -> None:
+        """Zero the buffers in place: a NaN in an unused slot would spoil the output."""
+        if self.is_initialized:
+            self.keys.zero_()
+            self.values.zero_()
+
+    @property
+    def num_bytes(self) -> int:
+        return self.keys.nbytes + self.values.nbytes if self.is_initialized else 0

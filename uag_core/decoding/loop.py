@@ -141,8 +141,12 @@ class _Loop:
         """Read the prompt and commit the first token; None when cancelled on the way."""
         job = self.job
         width = job.shapes.width
-        self.model = CachedModel(
-            job.target, job.shapes.cache_length, static=width is not None, width=width
+        self.model = (
+            job.open_model()
+            if job.open_model
+            else CachedModel(
+                job.target, job.shapes.cache_length, static=width is not None, width=width
+            )
         )
         logits = self.model.prefill(job.prompt_ids, job.cancelled)
         synchronize(job.target)

@@ -71,7 +71,7 @@ def _rolls_back(lm: LanguageModel) -> bool:
         together = model.forward(ids[context:]).clone()
         model.rollback(_BLOCK)
         single = torch.cat([model.forward([i]).clone() for i in ids[context:]])
-    return _same(lm, together, expected) and _same(lm, single, expected)
+    return close_enough(lm, together, expected) and close_enough(lm, single, expected)
 
 
 def _pads(lm: LanguageModel, width: int) -> bool:
@@ -82,10 +82,11 @@ def _pads(lm: LanguageModel, width: int) -> bool:
     with CachedModel(lm, len(ids) + 2 * width, static=True, width=width) as fixed:
         fixed.prefill(ids[:context])
         together = fixed.forward(ids[context:]).clone()
-    return _same(lm, together, expected)
+    return close_enough(lm, together, expected)
 
 
-def _same(lm: LanguageModel, left: torch.Tensor, right: torch.Tensor) -> bool:
+def close_enough(lm: LanguageModel, left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two tensors of logits differ by no more than rounding."""
     left, right = left.float(), right.float()
     spread = (right - right.mean(dim=-1, keepdim=True)).norm()
     most = _ROUNDING_HALF if lm.is_half_precision else _ROUNDING
@@ -94,6 +95,11 @@ def _same(lm: LanguageModel, left: torch.Tensor, right: torch.Tensor) -> bool:
 
 def _ids(lm: LanguageModel, shift: int = 0) -> list[int]:
     """A few ids spread over the vocabulary, no more than the context takes."""
-    size = min(lm.codec.size or lm.embedding_rows, lm.embedding_rows)
     count = min(_CONTEXT + _BLOCK, lm.context_length)
+    return spread_ids(lm, count, shift)
+
+
+def spread_ids(lm: LanguageModel, count: int, shift: int = 0) -> list[int]:
+    """`count` ids spread over the vocabulary, always the same ones."""
+    size = min(lm.codec.size or lm.embedding_rows, lm.embedding_rows)
     return [(7919 * (index + shift) + 13) % size for index in range(1, count + 1)]

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from uag_core.decoding.caches import CachedModel, synchronize
+from uag_core.decoding.probes import spread_ids
 from uag_core.models.handle import LanguageModel
 
 BUCKETS = (96, 512, 2048, 8192)  # contexts that are told apart, in tokens
@@ -115,19 +116,24 @@ def step_times(
     static: bool,
     context: int = BUCKETS[0],
     cancelled: Callable[[], bool] = lambda: False,
+    open_model: Callable[[], CachedModel] | None = None,
 ) -> dict[int, float]:
     """Median seconds of a forward of each of `widths` positions behind `context` tokens.
 
     Widths that the model's context has no room for are left out; all of them when cancelled. The
-    cache is only said to be filled: what it holds does not matter to a clock.
+    cache is only said to be filled: what it holds does not matter to a clock. `open_model` gives
+    the model to time in place of an eager one.
     """
     widths = [width for width in widths if width + 1 < lm.context_length]
     if not widths:
         return {}
     context = max(1, min(context, lm.context_length - max(widths) - 1))
-    ids = _some_ids(lm, max(widths))
+    ids = spread_ids(lm, max(widths))
     result: dict[int, float] = {}
-    with CachedModel(lm, context + max(widths), static=static) as model:
+    opened = open_model() if open_model else None
+    if opened is not None:
+        context = max(1, min(context, opened.capacity - max(widths)))
+    with opened or CachedModel(lm, context + max(widths), static=static) as model:
         if model.prefill(ids[:1], cancelled) is None:
             return {}
         model.pretend(context)
@@ -148,25 +154,19 @@ def step_times(
     return result
 
 
-def rows_are_independent(lm: LanguageModel, width: int) -> bool:
+def rows_are_independent(lm: LanguageModel, width: int, opened: CachedModel | None = None) -> bool:
     """Whether a row's logits are bit-equal at every row index and under any padding.
 
     Where they are not (some mixture-of-experts or quantised kernels), fixed shapes do not make
     half precision exact. Compares the last of `width` rows with the same position computed as
-    each earlier row, behind other padding.
+    each earlier row, behind other padding. `opened` is asked in place of an eager model.
     """
     start = max(1, min(16, lm.context_length - width))
-    ids = _some_ids(lm, start + width)
+    ids = spread_ids(lm, start + width)
     seen: list[torch.Tensor] = []
-    with CachedModel(lm, start + 2 * width, static=True, width=width) as model:
+    with opened or CachedModel(lm, start + 2 * width, static=True, width=width) as model:
         model.prefill(ids[:start])
         for first in range(start, start + width):
             seen.append(model.forward(ids[first:], last_only=True).clone())
             model.rollback(start + width - first - 1)  # keep one more position each time
     return all(torch.equal(seen[0], other) for other in seen[1:])
-
-
-def _some_ids(lm: LanguageModel, count: int) -> list[int]:
-    """Ids spread over the vocabulary, always the same ones."""
-    size = min(lm.codec.size or lm.embedding_rows, lm.embedding_rows)
-    return [(7919 * index + 13) % size for index in range(1, count + 1)]

@@ -8,12 +8,28 @@ models or decoding.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from uag_core.errors import InputError
 from uag_core.models.handle import LanguageModel
 
 Messages = list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt as both models read it.
+
+    `compiled` holds the cache lengths of the compiled target and assistant that runs of a fixed
+    width go through, as `compiling.settle` chose them; None for eager runs, and for an assistant
+    that drafts uncompiled.
+    """
+
+    target_ids: tuple[int, ...]
+    assistant_ids: tuple[int, ...] | None
+    notices: tuple[str, ...] = ()
+    compiled: tuple[int, int | None] | None = None
 
 
 def as_messages(prompt: Any, system: str | None, *, raw: bool = False) -> Messages:

@@ -76,7 +76,8 @@ class AssistantProposer:
 
     A point-mass draft is lossless whatever it is, so drafting is greedy also when the target
     samples. An assistant whose context is shorter than the text goes on from the last half of its
-    context; `notices` says so.
+    context; `notices` says so. `model` is the assistant over a cache made by the caller (a
+    compiled one), whose capacity then counts as its context; else it has a growing cache.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class AssistantProposer:
         capacity: int,
         target_eos_id: int | None,
         cancelled: Callable[[], bool] = lambda: False,
+        model: CachedModel | None = None,
     ) -> None:
         self.name = "assistant"
         self.assistant = assistant
@@ -96,7 +98,10 @@ class AssistantProposer:
         self._target_eos_id = target_eos_id
         self._cancelled = cancelled
         capacity = min(capacity, assistant.context_length + 1)
-        self._model = CachedModel(assistant, capacity)
+        self._model = model or CachedModel(assistant, capacity)
+        self._most = assistant.context_length  # positions that it may have
+        if self._model.static:
+            self._most = min(self._most, self._model.capacity)
         self._cached: list[int] = []  # the ids whose keys and values the cache holds
         self._known = min(assistant.codec.size, assistant.embedding_rows)
         self._valid = 0  # leading ids of the bridge that are known to be in the cache
@@ -117,7 +122,7 @@ class AssistantProposer:
     ) -> Proposal:
         # One draft token gives one candidate when the tokenizer is shared, about one otherwise.
         draft_limit = min(draft_limit, limit if self.bridge.one_to_one else 3 * limit)
-        draft_limit = min(draft_limit, self.assistant.context_length - 1)
+        draft_limit = min(draft_limit, self._most - 1)
         if limit <= 0 or draft_limit <= 0:
             return Proposal(source=self.name)
         start = perf_counter()
@@ -152,12 +157,12 @@ class AssistantProposer:
         Returns the ids to feed before drafting; empty where there is nothing to draft from.
         """
         valid = min(self._valid, self.bridge.sync())
-        room = self.assistant.context_length - draft_limit
+        room = self._most - draft_limit
         if len(self.bridge.ids) > room:
             self.bridge.restart(max(1, room // 2))
             valid = 0
             self._note(
-                f"The assistant's context ({self.assistant.context_length} tokens) is shorter than "
+                f"The assistant's context ({self._most} tokens) is shorter than "
                 "the text; it drafts from the last part of it."
             )
         ids = self.bridge.ids

@@ -61,6 +61,7 @@ class LanguageModel:
             None,
         )
         self.extra_bytes = 0  # memory of such a copy, which lives and dies with this handle
+        self.compiled_bytes = 0  # and of its compiled forms (decoding/compiled.py)
         # What was measured about it here (shape probe, step times); nothing of any run.
         self.measured: dict[Any, Any] = {}
         self.prompt_lock = threading.Lock()  # the tokenizer is shared by all who prompt it

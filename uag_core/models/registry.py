@@ -45,8 +45,9 @@ class _Entry:
 
     @property
     def bytes(self) -> int:
-        """With what the model made of itself later: its 8-bit copy."""
-        return self.size + getattr(self.model, "extra_bytes", 0)
+        """With what the model made of itself later: its 8-bit copy, its compiled forms."""
+        more = (getattr(self.model, name, 0) for name in ("extra_bytes", "compiled_bytes"))
+        return self.size + sum(more)
 
 
 class ModelRegistry:

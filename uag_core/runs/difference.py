@@ -30,6 +30,7 @@ _ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 _SETTINGS = (
     "method",
     "exact",
+    "compile",
     "max_new_tokens",
     "temperature",
     "top_k",

@@ -42,6 +42,7 @@ _DRAFTING = (
     "max_matching_ngram_size",
     "target_lookbehind",
     "assistant_lookbehind",
+    "compile",
 )
 
 RunDocument = dict[str, Any]

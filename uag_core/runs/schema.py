@@ -1,12 +1,9 @@
 """The form of a run document, version 1: what each key holds and what may stand there.
 
-One description for two uses: `Run` checks documents at run time, and
-
-    python -m uag_core.runs.schema
-
-prints the same as JSON Schema (draft 2020-12), kept in `assets/schema/run-1.schema.json`. Keys may
-be added to a version, never renamed or removed, so unknown keys are let through everywhere. Knows
-nothing of files, sizes or pages.
+One description for two uses: `Run` checks documents at run time, and `python -m
+uag_core.runs.schema` prints the same as JSON Schema (draft 2020-12), kept in
+`assets/schema/run-1.schema.json`. Keys may be added to a version, never renamed or removed, so
+unknown keys are let through everywhere. Knows nothing of files, sizes or pages.
 """
 
 from __future__ import annotations
@@ -197,6 +194,8 @@ class Result(_Part):
     method: Name
     path: Literal["text", "ids"]
     exact: bool
+    compiled: bool = False
+    compile_s: Seconds | None = None
     seed: int | None
     settings: Annotated[dict[str, Any], Field(max_length=200)]
     notices: Annotated[list[Text], Field(max_length=100)]
@@ -258,6 +257,7 @@ class Request(_Part):
     max_matching_ngram_size: Count | None = None
     target_lookbehind: Count | None = None
     assistant_lookbehind: Count | None = None
+    compile: bool = False
     references: Annotated[list[Name], Field(max_length=20)] = []
     repeats: Count = 1
 

@@ -17,7 +17,7 @@ from uag_core.ui.request import NUMBER_NAMES, parse_number
 VIEWS = ("compare", "alignment", "chart")
 LONGEST = {"prompt": 2000, "system": 1000, "stop": 500, "target": 200, "assistant": 200}
 _CHOICES: dict[str, tuple[str, ...]] = {"method": METHODS, "dtype": DTYPES}
-_FLAGS = ("raw", "exact")
+_FLAGS = ("raw", "exact", "compile")
 _TRUE, _FALSE = ("1", "true"), ("0", "false")
 _DEVICE_LENGTH = 20
 

@@ -83,9 +83,12 @@ def make_compare(make_pair: MakePair) -> Callable[..., Any]:
         num_assistant_tokens: int | None = None,
         assistant_confidence_threshold: float | None = None,
         references: list[str] | None = None,
+        compile: bool = False,
         login: gr.OAuthToken | None = None,
     ) -> dict:
         """Runs plain decoding and UAG on one prompt and measures both.
+
+        With `compile` both run compiled (minutes for the first time, not part of any figure).
 
         Streams {"status": "running", "engine", "text", ...} and ends with
         {"status": "done", "result": the same object that `compare --json` prints}.

@@ -93,6 +93,7 @@ def build_bench_request(values: Mapping[str, Any]) -> BenchRequest:
         sweep=values.get("sweep") or (None,),
         repeats=_whole("repeats", values.get("repeats")) or 1,
         exact=values.get("exact", True),
+        compile=bool(values.get("compile")),
     )
     limits.current().check(
         prompt=max((item.prompt for item in plan.prompts), key=len, default=""),

@@ -197,6 +197,7 @@ def _where(document: Document) -> str:
         f"{settings['max_new_tokens']} new tokens",
         f"{settings['repeats']} repeats",
         "exact" if settings.get("exact") else "not exact",
+        "compiled" if document.get("compiled") else "",
         str(machine.get("processor") or ""),
         f"{machine.get('threads')} threads",
     ]

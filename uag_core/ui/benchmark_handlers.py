@@ -17,6 +17,7 @@ import gradio as gr
 
 from uag_core.bench_text import duration
 from uag_core.errors import InputError, UAGError
+from uag_core.events import COMPILING
 from uag_core.ui import bench_charts, bench_results, token_html
 from uag_core.ui.bench_charts import ENGINE_NAMES
 from uag_core.ui.bench_request import (
@@ -55,7 +56,9 @@ class BenchState:
             self.remaining_s = item.remaining_s
             name = ENGINE_NAMES.get(item.method, item.method.replace("_", " "))
             self.phase = f"Warming up: {name}"
-            if not item.warmup:
+            if item.method == COMPILING:
+                self.phase = getattr(item.event, "message", "Compiling")
+            elif not item.warmup:
                 self.phase = f"Measuring {name} on {item.prompt_id}"
 
     @property

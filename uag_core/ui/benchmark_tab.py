@@ -117,6 +117,12 @@ def _more(inputs: dict[str, Component]) -> None:
         info="fixed shapes, so that all texts are the same ids",
         elem_id="bench-exact",
     )
+    inputs["compile"] = gr.Checkbox(
+        False,
+        label="Compile",
+        info="torch.compile, every engine of ours; takes minutes once",
+        elem_id="bench-compile",
+    )
 
 
 def create_benchmark_tab() -> BenchmarkTab:

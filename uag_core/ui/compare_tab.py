@@ -201,6 +201,13 @@ def _engine_settings(inputs: dict[str, Component]) -> None:
             min_width=240,
             elem_id="exact",
         )
+        inputs["compile"] = gr.Checkbox(
+            False,
+            label="Compile",
+            info="torch.compile, both texts; takes minutes once",
+            min_width=240,
+            elem_id="compile",
+        )
         inputs["references"] = gr.CheckboxGroup(
             list(REFERENCES),
             label="Reference engines",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from uag_core.events import Finished, Notice, Started, Verified
+from uag_core.events import COMPILING, Finished, Notice, Started, Verified
 from uag_core.ui import methods
 from uag_core.ui.runner import Loading
 
@@ -93,7 +93,9 @@ class Progress:
         self.engine, self.repeat = item.engine, item.repeat
         self.phase = self._phase(item.engine, item.repeat)
         event = item.event
-        if isinstance(event, Notice):
+        if isinstance(event, Notice) and item.engine == COMPILING:
+            self.phase = event.message
+        elif isinstance(event, Notice):
             self._note(event.message)
         elif isinstance(event, Started):
             for message in event.notices:

@@ -150,6 +150,7 @@ def form_values(request: Mapping[str, Any]) -> dict[str, Any]:
         "dtype": request["dtype"] if request["dtype"] in DTYPES else "auto",
         "device": request["device"],
         "exact": request["exact"],
+        "compile": bool(request.get("compile")),
         "references": known,
         "stop": "\n".join(stop),
         **{name: "" if value is None else str(value) for name, value in numbers.items()},
@@ -211,6 +212,7 @@ def build_request(values: Mapping[str, Any]) -> CompareRequest:
         drafting=AssistantConfig(
             assistant=None if method == "lookup" else values.get("assistant") or None,
             method=method,
+            compile=values.get("compile") or False,
             **drafting,
         ),
         raw=values.get("raw", False),

@@ -181,6 +181,8 @@ def models_line(document: Document) -> str:
         f"{document.get('path', '–')} path",
         exact,
     ]
+    if document.get("compiled"):
+        items.append(f"compiled in {document.get('compile_s') or 0:.1f} s, not counted")
     if seed is not None:
         items.append(f"seed {seed}")
     return f'<p class="uag-models">{" · ".join(text(item) for item in items)}</p>'
