@@ -1,12 +1,14 @@
 """The engine on a GPU at real sizes, in minutes: exactness, host work, distance to the bound.
 
-    python -m benchmarks.cuda [--tokens 96] [--acceptance 0.8] [--tiny --device cpu]
+    python -m benchmarks.cuda [--tokens 96] [--acceptance 0.8] [--compile] [--tiny --device cpu]
 
 Builds a target of the 7B shape and an assistant of a 0.2B shape with random weights, so that
 nothing has to be downloaded. An oracle that knows the plain answer replaces the assistant's draft
 with one that is right with the chosen probability: the assistant's cost is real, its acceptance is
 chosen. Reports per dtype whether assisted ids equal plain ids, host time and waits for the device
-per round, and decode speedup over its bound. `--tiny` checks the script itself on a CPU.
+per round, and decode speedup over its bound. `--compile` measures the compiled forms as well, under
+"compiled" of each dtype, with the seconds that compiling took. `--tiny` checks the script itself
+on a CPU.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from uag_core import metrics
 from uag_core.config import AssistantConfig, GenerationSettings
 from uag_core.decoding.bridges import IdBridge
+from uag_core.decoding.compiling import draft_opener, finished, settle
 from uag_core.decoding.engines import Engines
 from uag_core.decoding.proposers import AssistantProposer, Proposal
 from uag_core.events import Event, Finished, Verified
@@ -146,16 +149,27 @@ def run(events: Iterator[Event]) -> tuple[list[Event], tuple[int, ...], float]:
 
 
 def measure(arguments: argparse.Namespace, dtype: torch.dtype) -> dict[str, Any]:
-    """One dtype: exactness, host work and the distance to the bound."""
+    """One dtype: the figures of eager runs, and on demand those of compiled ones."""
     big, small = ("tiny", "tinier") if arguments.tiny else ("7B", "0.2B")
     target = random_model(big, dtype, arguments.device, 0)
     assistant = random_model(small, dtype, arguments.device, 1)
     engines = Engines(target, assistant)
+    result = figures(arguments, engines, compile=False)
+    if arguments.compile:
+        result["compiled"] = figures(arguments, engines, compile=True)
+    return result
+
+
+def figures(arguments: argparse.Namespace, engines: Engines, *, compile: bool) -> dict[str, Any]:
+    """Exactness, host work and the distance to the bound."""
     rng = random.Random(1)
     prompt = engines.prompt([rng.randrange(ROWS) for _ in range(64)], raw=True, system=None)
     settings = GenerationSettings(max_new_tokens=arguments.tokens, eos_token_ids=())
-    config = AssistantConfig(num_assistant_tokens=arguments.draft, assistant_dtype="same")
-    exact, width, notices = engines.exactness(True, config)
+    config = AssistantConfig(
+        num_assistant_tokens=arguments.draft, assistant_dtype="same", compile=compile
+    )
+    settled = finished(settle(engines, config, True, [prompt], arguments.tokens))
+    exact, width, prompt = settled.exact, settled.width, settled.prompts[0]
     for padded in (width, None):  # warm-up
         run(engines.plain(prompt, replace(settings, max_new_tokens=8), exact=exact, width=padded))
     answer, plain = {}, {}
@@ -166,11 +180,15 @@ def measure(arguments: argparse.Namespace, dtype: torch.dtype) -> dict[str, Any]
     fastest = min(plain.values())
 
     def oracle() -> Oracle:
+        assistant = engines.assistant
+        assert assistant is not None
+        length = prompt.compiled[1] if prompt.compiled else None
         inner = AssistantProposer(
             assistant,
             IdBridge(assistant.codec, prompt.target_ids),
             capacity=64 + 2 * arguments.tokens,
             target_eos_id=None,
+            model=draft_opener(assistant, length)() if length else None,
         )
         return Oracle(inner, answer["padded"], arguments.acceptance)
 
@@ -191,7 +209,8 @@ def measure(arguments: argparse.Namespace, dtype: torch.dtype) -> dict[str, Any]
     return {
         "exact": exact,
         "width": width,
-        "notices": notices,
+        "compile_s": settled.compile_s,
+        "notices": settled.notices,
         "identical": ids == answer["padded"],
         "plain_step_ms": {name: 1e3 * value for name, value in plain.items()},
         "verify_ms": 1e3 * median(e.verify_s for e in rounds),
@@ -214,6 +233,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--dtypes", default="bfloat16,float16")
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--compile", action="store_true", help="compiled forms as well")
     parser.add_argument("--tiny", action="store_true", help="tiny shapes, to try the script out")
     arguments = parser.parse_args()
     if arguments.device.startswith("cuda") and not torch.cuda.is_available():

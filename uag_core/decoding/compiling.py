@@ -207,6 +207,12 @@ def _independent(target: LanguageModel, length: int, width: int) -> bool:
     return bool(target.measured[key])
 
 
+def draft_opener(assistant: LanguageModel, length: int) -> Callable[[], CompiledModel]:
+    """What opens the assistant at the widths of drafting."""
+    form = compiled.form(assistant, length, DRAFT_WIDTHS)
+    return lambda: CompiledModel(assistant, form)
+
+
 def draft_step_s(assistant: LanguageModel, length: int, context: int = 1) -> float | None:
     """Median seconds of a compiled draft step behind `context` tokens."""
     return _step_s(assistant, length, 1, context)

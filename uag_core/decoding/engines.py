@@ -247,7 +247,7 @@ class Engines:
             max_candidates=min(job.shapes.max_candidates, most if width is None else width - 1),
             profile=profile,
             same_shape=width is not None,
-            blind=helper is not None and helper.input_device.type != "cpu",
+            blind=bool(drafter and helper and helper.input_device.type != "cpu"),
             prompt_tokens=len(prompt.assistant_ids or ()),
             new_tokens=settings.max_new_tokens,
         )
