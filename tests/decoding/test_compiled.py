@@ -100,6 +100,7 @@ def check_ids(engines: Engines, how: Settled, config: AssistantConfig) -> None:
 
 
 @needs_compiler
+@pytest.mark.timeout(1200)  # seconds where nothing else runs, minutes beside other work
 def test_compiled_assisted_ids_equal_compiled_plain_ids(compile_cache, monkeypatch) -> None:
     monkeypatch.setattr(compiling, "_pays", lambda *_: True)  # whatever a clock says here
     engines, graphs = pair(), graphs_made()
@@ -114,6 +115,7 @@ def test_compiled_assisted_ids_equal_compiled_plain_ids(compile_cache, monkeypat
 
 
 @needs_compiler
+@pytest.mark.timeout(1200)  # seconds where nothing else runs, minutes beside other work
 def test_compiled_half_precision_is_exact(compile_cache) -> None:
     engines = Engines(model("byte_level_a", 0, torch.bfloat16), None)
     config = AssistantConfig(method="lookup", prompt_lookup_num_tokens=5, compile=True)
