@@ -16,6 +16,7 @@ from tests.models.conftest import tiny_tokenizer
 from tests.models.test_gguf import make as make_gguf
 from uag_core.errors import (
     GatedModelError,
+    InputError,
     ModelNotFoundError,
     NetworkError,
     RunError,
@@ -116,6 +117,36 @@ def test_a_gated_one_needs_a_login(publish, hub_server, tmp_path: Path) -> None:
     assert load_tokenizer("o/n", token=TOKEN).codec.encode("the cat")
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in written if TOKEN.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("change", "ref", "token", "error", "words"),
+    [
+        ({}, "o/missing", None, ModelNotFoundError, "no model o/missing"),
+        ({}, "o/n@nothing", None, ModelNotFoundError, "no such revision"),
+        ({"private": True}, "o/n", None, ModelNotFoundError, "or it is private"),
+        ({"gated": "auto"}, "o/n", TOKEN, GatedModelError, "o/n is gated"),
+        ({}, "o/n", "hf_notKnownMarker", InputError, "does not accept the stored access token"),
+        ({"status": 500}, "o/n", None, NetworkError, "status 500"),
+        ({"status": 429}, "o/n", None, NetworkError, "slow down"),
+    ],
+)
+def test_what_the_hub_says_no_to_is_one_line(
+    publish, hub_server, change, ref, token, error, words
+) -> None:
+    repo = publish()
+    hub_server.tokens = {TOKEN}
+    for name, value in change.items():
+        setattr(repo, name, value)
+    for action in (
+        load_tokenizer,
+        lambda r, token: inspect_pair(r, "embedded/target", token=token),
+    ):
+        with pytest.raises(error, match=words) as caught:
+            action(ref, token=token)
+        assert "\n" not in str(caught.value)
+        assert "Marker" not in str(caught.value)
+    assert not fetched(hub_server)
 
 
 def test_of_pickles_only_the_tokenizer_is_read(publish, hub_server) -> None:

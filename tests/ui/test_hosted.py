@@ -171,7 +171,7 @@ def test_a_gated_model_opens_for_the_visitors_own_login_alone(
     after = everywhere(host, "o/gated", "o/n")
     refused(after, "o/gated is gated")
     host.log_in("hf_someOtherMarker")
-    refused(everywhere(host, "o/gated", "o/n"), "access token")
+    refused(everywhere(host, "o/gated", "o/n"), "does not accept your access token")
 
     asked = {request.token for request in host.hub.requests}
     assert asked == {None, VISITOR, "hf_someOtherMarker"}  # never the server's own

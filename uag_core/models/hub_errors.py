@@ -63,6 +63,8 @@ def translate(error: Exception, name: str) -> UAGError:
     if isinstance(error, (errors.HFValidationError, errors.RevisionResolutionError)):
         return InputError(f"{name} is no model name.", "Use owner/name or owner/name@revision.")
     if status == 401:
+        if hosting.current().hosted:  # the visitor's own
+            return InputError("The Hub does not accept your access token.", "Log in once more.")
         return InputError(
             "The Hub does not accept the stored access token.",
             "Log in again with `hf auth login`, or log out with `hf auth logout`.",
