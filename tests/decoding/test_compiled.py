@@ -67,7 +67,6 @@ def run(events: Any) -> Run:
 def compile_cache(tmp_path, monkeypatch) -> None:
     """What inductor writes goes to a folder of the test."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)
 
 
 def graphs_made() -> int:
