@@ -61,7 +61,7 @@ def test_the_front_matter_is_a_valid_space_card() -> None:
     assert {data["colorFrom"], data["colorTo"]} <= COLOURS
     allowed = """title emoji colorFrom colorTo sdk sdk_version app_file python_version license
     suggested_hardware models preload_from_hub tags short_description hf_oauth
-    startup_duration_timeout disable_embedding header pinned"""
+    startup_duration_timeout disable_embedding header pinned hf_oauth_scopes"""
     assert set(data) <= set(allowed.split())
 
 
