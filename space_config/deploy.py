@@ -35,8 +35,8 @@ KEYS = frozenset(
     (
         *("title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "app_file", "license"),
         *("python_version", "suggested_hardware", "models", "datasets", "preload_from_hub"),
-        *("tags", "short_description", "hf_oauth hf_oauth_scopes", "startup_duration_timeout", "pinned"),
-        *("disable_embedding", "header"),
+        *("tags", "short_description", "hf_oauth", "hf_oauth_scopes", "startup_duration_timeout"),
+        *("pinned", "disable_embedding", "header"),
     )
 )
 SECRETS = (
