@@ -42,7 +42,7 @@ def _running(progress: Progress) -> dict[str, Any]:
 def stream_compare(
     asked: CompareRequest, make_pair: MakePair, cancel: threading.Event
 ) -> Iterator[dict[str, Any]]:
-    """Status dictionaries, at most eight a second, then the result. Raises `gr.Error`."""
+    """Status dictionaries, at most five a second, then the result. Raises `gr.Error`."""
     progress = Progress(method=asked.drafting.method, repeats=asked.repeats)
     for batch in batches(asked, make_pair, cancel):
         for item in batch:

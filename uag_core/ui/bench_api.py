@@ -24,7 +24,7 @@ from uag_core.ui.runner import Failure, MakePair, batches
 def stream_benchmark(
     asked: BenchRequest, make_pair: MakePair, cancel: threading.Event
 ) -> Iterator[dict[str, Any]]:
-    """Status dictionaries, at most eight a second, then the result. Raises `gr.Error`."""
+    """Status dictionaries, at most five a second, then the result. Raises `gr.Error`."""
     state = BenchState()
     for batch in batches(asked, make_pair, cancel):
         for item in batch:

@@ -23,7 +23,7 @@ from uag_core.ui.limits import TimedFlag
 
 logger = logging.getLogger(__name__)
 
-TICK_S = 0.125  # eight batches a second
+TICK_S = 0.2  # five batches a second: each costs the run, most of all where cores are few
 QUEUE_SIZE = 1024
 STOP_GRACE_S = 5.0  # how long a stopped run may take to hand in what it has
 
