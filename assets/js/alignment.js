@@ -297,33 +297,8 @@ window.uagAlignment = window.uagAlignment || (() => {
         badge.setAttribute("aria-hidden", "true");
         element.append(badge);
       }
-      const known = facts(token, round);
-      element.setAttribute("aria-label", known.map(([name, value]) => `${name} ${value}`.trim()).join(", "));
-      const tell = () => this.tell(token, round, element, known);
-      element.addEventListener("mouseenter", tell);
-      element.addEventListener("focus", tell);
-      element.addEventListener("mouseleave", () => this.partners(null));
-      element.addEventListener("blur", () => this.partners(null));
+      window.uagAxis.explain(element, token, facts(token, round), this.stage, this.detail);
       return element;
-    }
-
-    tell(token, round, element, known) {
-      this.detail.replaceChildren();
-      for (const [name, value] of known) {
-        const item = node("span", "uag-fact");
-        item.append(node("span", "uag-dim", name), node("b", "", value));
-        this.detail.append(item);
-      }
-      this.partners(token, element);
-    }
-
-    partners(token, element) {
-      for (const other of this.stage.querySelectorAll(".is-partner, .is-chosen")) other.classList.remove("is-partner", "is-chosen");
-      if (!token) return;
-      element.classList.add("is-chosen");
-      if (token.group < 0) return;
-      for (const other of this.stage.querySelectorAll(`[data-group="${Number(token.group)}"]`))
-        if (other !== element) other.classList.add("is-partner");
     }
 
     fillTable() {

@@ -192,5 +192,34 @@ window.uagAxis = window.uagAxis || (() => {
     return svg;
   }
 
-  return { bytesOf, runs, readable, layout, fontsOf, node, shape, box, connectors, hex };
+  // Marks the chosen token of a stage and those of its group, which cover the same bytes; none for null.
+  function choose(stage, token, element) {
+    for (const other of stage.querySelectorAll(".is-partner, .is-chosen")) other.classList.remove("is-partner", "is-chosen");
+    if (!token) return;
+    element.classList.add("is-chosen");
+    if (token.group < 0) return;
+    for (const other of stage.querySelectorAll(`[data-group="${Number(token.group)}"]`))
+      if (other !== element) other.classList.add("is-partner");
+  }
+
+  // Says what is known of a token (pairs of name and value) to assistive technology, and in the
+  // line `detail` while it is pointed at or has the focus.
+  function explain(element, token, known, stage, detail) {
+    element.setAttribute("aria-label", known.map(([name, value]) => `${name} ${value}`.trim()).join(", "));
+    const tell = () => {
+      detail.replaceChildren();
+      for (const [name, value] of known) {
+        const item = node("span", "uag-fact");
+        item.append(node("span", "uag-dim", name), node("b", "", value));
+        detail.append(item);
+      }
+      choose(stage, token, element);
+    };
+    element.addEventListener("mouseenter", tell);
+    element.addEventListener("focus", tell);
+    element.addEventListener("mouseleave", () => choose(stage, null));
+    element.addEventListener("blur", () => choose(stage, null));
+  }
+
+  return { bytesOf, runs, readable, layout, fontsOf, node, shape, box, connectors, explain, hex };
 })();

@@ -109,30 +109,8 @@ window.uagTokenize = window.uagTokenize || (() => {
 
     token(token, element) {
       element.dataset.group = token.group;
-      const known = facts(token);
-      element.setAttribute("aria-label", known.map(([name, value]) => `${name} ${value}`.trim()).join(", "));
-      const tell = () => {
-        this.detail.replaceChildren();
-        for (const [name, value] of known) {
-          const item = node("span", "uag-fact");
-          item.append(node("span", "uag-dim", name), node("b", "", value));
-          this.detail.append(item);
-        }
-        this.partners(token, element);
-      };
-      element.addEventListener("mouseenter", tell);
-      element.addEventListener("focus", tell);
-      element.addEventListener("mouseleave", () => this.partners(null));
-      element.addEventListener("blur", () => this.partners(null));
+      window.uagAxis.explain(element, token, facts(token), this.stage, this.detail);
       return element;
-    }
-
-    partners(token, element) {
-      for (const other of this.stage.querySelectorAll(".is-partner, .is-chosen")) other.classList.remove("is-partner", "is-chosen");
-      if (!token) return;
-      element.classList.add("is-chosen");
-      for (const other of this.stage.querySelectorAll(`[data-group="${Number(token.group)}"]`))
-        if (other !== element) other.classList.add("is-partner");
     }
 
     // Left and right along a row, up and down to the partner.

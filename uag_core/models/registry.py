@@ -99,13 +99,7 @@ class ModelRegistry:
     def _get(
         self, ref: str, dtype: str, device: str, say: Progress, token: str | bool | None
     ) -> LanguageModel:
-        where = device if device == "auto" else loading.resolve_device(device)
-        more = {} if token is None else {"token": token}
-        source = loading.resolve(ref, progress=say, **more)
-        keys = {
-            name: _key(source, loading.resolve_dtype(dtype, name), name)
-            for name in placement.candidates(where)
-        }
+        where, source, keys = self._look_up(ref, dtype, device, say, token)
         while not self._loading.acquire(timeout=_WAIT_S):
             say("Waiting for another model to be loaded.")
         try:
@@ -122,6 +116,20 @@ class ModelRegistry:
         finally:
             self._loading.release()
 
+    @staticmethod
+    def _look_up(
+        ref: str, dtype: str, device: str, say: Progress, token: str | bool | None
+    ) -> tuple[str, loading.Source, dict[str, Key]]:
+        """The device asked for, the model's files, and its key on every device it may go to."""
+        where = device if device == "auto" else loading.resolve_device(device)
+        more = {} if token is None else {"token": token}
+        source = loading.resolve(ref, progress=say, **more)
+        keys = {
+            name: _key(source, loading.resolve_dtype(dtype, name), name)
+            for name in placement.candidates(where)
+        }
+        return where, source, keys
+
     def check(
         self,
         ref: str,
@@ -134,14 +142,10 @@ class ModelRegistry:
         """Raise what `get` would raise before it downloads or loads weights; change nothing."""
 
         def work(say: Progress) -> None:
-            where = device if device == "auto" else loading.resolve_device(device)
-            more = {} if token is None else {"token": token}
-            source = loading.resolve(ref, progress=say, **more)
-            for name in placement.candidates(where):
-                key = _key(source, loading.resolve_dtype(dtype, name), name)
-                with self._mutex:
-                    if key in self._entries or key in self._alive:
-                        return
+            where, source, keys = self._look_up(ref, dtype, device, say, token)
+            with self._mutex:
+                if any(key in self._entries or key in self._alive for key in keys.values()):
+                    return
             spare = self.spare()
             planning.require(self._plan(source, dtype=dtype, device=where, spare=spare))
 
