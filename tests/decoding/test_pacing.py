@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from uag_core.config import AssistantConfig
-from uag_core.decoding.pacing import Calibration, Pacer
+from uag_core.decoding.gains import Calibration
+from uag_core.decoding.pacing import Pacer
 
 STEP = 0.020  # seconds of a plain step in these tests
 
@@ -14,7 +15,15 @@ def pacer(max_candidates: int = 5, **settings) -> Pacer:
     return Pacer(AssistantConfig(**settings), max_candidates=max_candidates, plain_step_s=STEP)
 
 
-def play(pace: Pacer, rounds: int, *, accepted: int, candidates: int = 4, draft_s: float = 0.004):
+def play(
+    pace: Pacer,
+    rounds: int,
+    *,
+    accepted: int,
+    candidates: int = 4,
+    draft_s: float = 0.004,
+    confidence: float = 0.5,
+) -> int:
     """`rounds` rounds as the loop would report them; how many of them drafted."""
     drafted = 0
     for _ in range(rounds):
@@ -23,7 +32,7 @@ def play(pace: Pacer, rounds: int, *, accepted: int, candidates: int = 4, draft_
             continue
         drafted += 1
         pace.observe(
-            confidences=(0.5,) * 4,
+            confidences=(confidence,) * 4,
             num_draft=4,
             num_candidates=candidates,
             num_accepted=min(accepted, candidates),
@@ -42,6 +51,18 @@ def test_a_pair_that_pays_goes_on_drafting() -> None:
 
 def test_a_pair_that_never_pays_drafts_in_a_few_rounds_only() -> None:
     assert play(pacer(), 200, accepted=0) <= 12
+
+
+def test_an_assistant_that_is_never_sure_is_given_up_sooner_than_a_sure_one() -> None:
+    unsure = play(pacer(), 12, accepted=0, confidence=0.01)
+    assert unsure <= 3
+    assert play(pacer(), 12, accepted=0, confidence=0.9) > unsure
+
+
+def test_a_few_unlucky_rounds_do_not_stop_a_sure_assistant() -> None:
+    pace = pacer()
+    play(pace, 4, accepted=0, confidence=0.9)
+    assert pace.pauses == 0
 
 
 def test_drafts_that_give_no_candidates_count_as_a_loss() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
+from uag_core.recipe.__main__ import main
 from uag_core.recipe.answers import write_answers
 from uag_core.recipe.kinds import FORMS, WEIGHTS
 from uag_core.recipe.requests import draw_forms, write_requests
@@ -81,6 +83,20 @@ def test_forms_are_drawn_from_the_seed_and_cover_the_kinds():
     assert {d.kind for d in first} == set(WEIGHTS) == set(FORMS)
     assert not any("{" in d.text for d in first)
     assert all(isinstance(d.pieces[0], int) for d in first if d.pieces)
+
+
+def test_shares_change_how_often_a_kind_is_drawn():
+    usual = Counter(d.kind for d in draw_forms(400, 1))
+    more = Counter(d.kind for d in draw_forms(400, 1, {"translation": 10.0, "story": 0.0}))
+    assert more["translation"] > 3 * usual["translation"]
+    assert more["story"] == 0
+
+
+@pytest.mark.parametrize("text", ["nonsense=2", "translation", "story=-1", "story=nan"])
+def test_a_share_that_cannot_be_is_refused(text, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["requests", "--work", str(tmp_path), "--shares", text])
+    assert "--shares" in capsys.readouterr().err
 
 
 def test_requests_and_answers_go_through_the_target(target, target_tokenizer):

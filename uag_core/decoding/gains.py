@@ -6,6 +6,9 @@ Source: Leviathan et al., arXiv 2211.17192, section 3.3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 from typing import Protocol
 
 # Acceptance of a token that is assumed of a pair before there is anything to go by.
@@ -14,6 +17,8 @@ _WIDTHS = (4, 5, 6, 8, 12, 16)
 # A width is for the easy stretches of a text: hard ones draft less than it has room for.
 _EASY = 0.7
 _CLEARLY = 1.1  # another width has to promise so much more: timings are noisy
+
+_BINS = 8
 
 
 class Costs(Protocol):
@@ -26,6 +31,38 @@ class Costs(Protocol):
     @property
     def verify_by_width(self) -> dict[int, float]: ...
     def verify_at(self, positions: int) -> float: ...
+
+
+class Calibration:
+    """The acceptance seen so far, as a function of the assistant's confidence.
+
+    Confidences fall into equal bins; each starts as if a few tokens had been accepted exactly as
+    often as the assistant was sure.
+    """
+
+    def __init__(self, weight: float = 4.0) -> None:
+        centres = [(index + 0.5) / _BINS for index in range(_BINS)]
+        self._accepted = [weight * centre for centre in centres]
+        self._seen = [weight] * _BINS
+
+    @staticmethod
+    def _bin(confidence: float) -> int:
+        return min(_BINS - 1, max(0, int(confidence * _BINS)))
+
+    def __call__(self, confidence: float) -> float:
+        """Estimated probability that a draft token of this confidence is accepted."""
+        index = self._bin(confidence)
+        return self._accepted[index] / self._seen[index]
+
+    def tokens(self, confidences: Sequence[float]) -> float:
+        """Expected tokens of a round whose draft has these confidences."""
+        chances = accumulate((self(confidence) for confidence in confidences), mul)
+        return 1.0 + sum(chances)
+
+    def observe(self, confidence: float, accepted: bool) -> None:
+        index = self._bin(confidence)
+        self._accepted[index] += accepted
+        self._seen[index] += 1
 
 
 def tokens_per_round(acceptance: float, draft: int) -> float:

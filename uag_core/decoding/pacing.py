@@ -15,7 +15,13 @@ from statistics import median
 from typing import Protocol
 
 from uag_core.config import AssistantConfig
-from uag_core.decoding.gains import USUAL, Costs, best_draft, tokens_per_round
+from uag_core.decoding.gains import (
+    USUAL,
+    Calibration,
+    Costs,
+    best_draft,
+    tokens_per_round,
+)
 
 _DEFAULT_DRAFT = 4
 _WINDOW = 24
@@ -23,37 +29,12 @@ _FIRST_PAUSE = 8
 _LONGEST_PAUSE = 128
 # Share of the run's plain steps that trials which gain nothing may cost altogether.
 _TRIAL_SHARE = 0.03
-# Rounds' worth of the usual acceptance that are assumed at first; after a pause, of none.
-_PRIOR_ROUNDS, _FADING = 2.0, 0.85
+# Rounds' worth of what is hoped for that are assumed at first: it fades, but slowly, since a few
+# rounds of bad luck are no reason to stop. After a pause, of none.
+_PRIOR_ROUNDS, _FADING = 3.0, 0.96
+# The hope is the usual acceptance, with so many rounds' weight, and what the confidences promise.
+_USUAL_ROUNDS = 2.0
 _PRIOR_ACCEPTED, _PRIOR_SEEN = 3.0, 5.0
-_BINS = 8
-
-
-class Calibration:
-    """The acceptance seen so far, as a function of the assistant's confidence.
-
-    Confidences fall into equal bins; each starts as if a few tokens had been accepted exactly as
-    often as the assistant was sure.
-    """
-
-    def __init__(self, weight: float = 4.0) -> None:
-        centres = [(index + 0.5) / _BINS for index in range(_BINS)]
-        self._accepted = [weight * centre for centre in centres]
-        self._seen = [weight] * _BINS
-
-    @staticmethod
-    def _bin(confidence: float) -> int:
-        return min(_BINS - 1, max(0, int(confidence * _BINS)))
-
-    def __call__(self, confidence: float) -> float:
-        """Estimated probability that a draft token of this confidence is accepted."""
-        index = self._bin(confidence)
-        return self._accepted[index] / self._seen[index]
-
-    def observe(self, confidence: float, accepted: bool) -> None:
-        index = self._bin(confidence)
-        self._accepted[index] += accepted
-        self._seen[index] += 1
 
 
 class Prices(Costs, Protocol):
@@ -109,6 +90,7 @@ class Pacer:
         self._next_pause = _FIRST_PAUSE
         self.pauses = 0
         self._prior = tokens_per_round(USUAL, max(1, min(4, max_candidates)))
+        self._prior_weight = _USUAL_ROUNDS
         self._prior_rounds = _PRIOR_ROUNDS
         self._balance = 0.0  # seconds that drafting has gained (or lost) so far
         self._tokens = 0
@@ -270,6 +252,7 @@ class Pacer:
         self._host.append(host_s)
         if num_draft and self._rounds > 1:  # the first draft contains the assistant's prefill
             self._step.append(draft_s / num_draft)
+        self._hope(confidences)
         self._prior_rounds *= _FADING
         self._balance += (num_accepted + 1) * (self.plain_step() or 0.0)
         self._balance -= draft_s + verify_s + host_s
@@ -280,6 +263,18 @@ class Pacer:
         self._learn(confidences, num_candidates, num_accepted)
         self._schedule(num_candidates, num_accepted)
         self._fall_back()
+
+    def _hope(self, confidences: tuple[float, ...]) -> None:
+        """What this draft promised goes into the prior, until the first pause has settled it.
+
+        So an assistant that is never sure of anything is given up after a round or two, and one
+        that is sure and unlucky is not.
+        """
+        if not confidences or self.pauses:
+            return
+        promised = self._calibration.tokens(confidences)
+        self._prior_weight += 1
+        self._prior += (promised - self._prior) / self._prior_weight
 
     def _learn(self, confidences: tuple[float, ...], candidates: int, accepted: int) -> None:
         """Map the fates of candidates back to draft tokens, in proportion to their numbers."""

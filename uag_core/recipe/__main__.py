@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from .answers import write_answers
 from .chat import stop_ids, target_folder
 from .export import export
 from .initialise import initialise
+from .kinds import WEIGHTS
 from .requests import write_requests
 from .soft import SoftTargets
 from .store import drop_prompts, read_rows, write_shard
@@ -63,7 +65,7 @@ def stage_requests(args: argparse.Namespace) -> None:
     for k, path in todo:
         rows = write_requests(
             model, tokenizer, count=args.per_shard, seed=args.seed + k, slots=args.slots,
-            stops=stops,
+            stops=stops, shares=dict(args.shares),
         )  # fmt: skip
         print(f"requests {path.name}: {write_shard(path, rows)}", flush=True)
 
@@ -161,6 +163,17 @@ def stage_evaluate(args: argparse.Namespace) -> None:
     args.report.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
+def _share(text: str) -> tuple[str, float]:
+    """A kind of request and its share, from KIND=NUMBER."""
+    kind, _, number = text.partition("=")
+    if kind not in WEIGHTS:
+        raise argparse.ArgumentTypeError(f"unknown kind {kind!r}; known: {', '.join(WEIGHTS)}")
+    value = float(number)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"the share of {kind} must be zero or more, not {number}")
+    return kind, value
+
+
 def parser() -> argparse.ArgumentParser:
     """The arguments, the same for every stage."""
     made = argparse.ArgumentParser(prog="python -m uag_core.recipe", description=__doc__)
@@ -173,6 +186,14 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0)
     add("--shards", type=int, default=32, help="shards of training text in all")
     add("--per-shard", type=int, default=448, help="requests a shard")
+    add(
+        "--shares",
+        type=_share,
+        nargs="*",
+        default=[],
+        metavar="KIND=NUMBER",
+        help="shares of kinds of request other than the usual ones, such as translation=3",
+    )
     add("--slots", type=int, default=64, help="rows generated at once")
     add("--answer-tokens", type=int, default=160)
     add("--num-top", type=int, default=8, help="likeliest ids kept a position, to learn from")

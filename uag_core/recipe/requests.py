@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from transformers import PreTrainedTokenizerBase
@@ -39,10 +39,14 @@ class _Draft:
             self.text += piece
 
 
-def draw_forms(count: int, seed: int) -> list[_Draft]:
-    """``count`` drafts with their kinds in the shares of `WEIGHTS`, from one seed."""
+def draw_forms(count: int, seed: int, shares: Mapping[str, float] | None = None) -> list[_Draft]:
+    """``count`` drafts with their kinds in the shares of `WEIGHTS`, from one seed.
+
+    ``shares`` replaces some of those shares, for text of the kinds that an assistant is bad at.
+    """
     rng = random.Random(f"requests-{seed}")
-    kinds = rng.choices(list(WEIGHTS), weights=list(WEIGHTS.values()), k=count)
+    weights = WEIGHTS | dict(shares or {})
+    kinds = rng.choices(list(weights), weights=list(weights.values()), k=count)
     drafts = []
     for kind in kinds:
         parts = _HOLE.split(fill(rng.choice(FORMS[kind]), rng))
@@ -79,6 +83,7 @@ def write_requests(
     temperature: float = 0.9,
     top_p: float = 0.95,
     stops: set[int],
+    shares: Mapping[str, float] | None = None,
 ) -> Iterator[dict[str, str]]:
     """Yield up to ``count`` records {"kind", "u"}; empty, huge and repeated ones are left out."""
     prefix = user_prefix(tokenizer)
@@ -86,7 +91,7 @@ def write_requests(
         model, slots=slots, context=640, temperature=temperature, top_p=top_p,
         stop_ids=stops, seed=seed,
     )  # fmt: skip
-    drafts = draw_forms(count, seed)
+    drafts = draw_forms(count, seed, shares)
     while pending := [i for i, d in enumerate(drafts) if d.pieces]:
         jobs = []
         for i in pending:
