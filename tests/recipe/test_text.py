@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from collections import Counter
 
 import pytest
 
+from uag_core.recipe import written
 from uag_core.recipe.__main__ import main
 from uag_core.recipe.answers import write_answers
-from uag_core.recipe.kinds import FORMS, WEIGHTS
+from uag_core.recipe.kinds import FORMS, WEIGHTS, fill
 from uag_core.recipe.requests import draw_forms, write_requests
 from uag_core.recipe.store import drop_prompts, read_rows, write_shard
 from uag_core.recipe.tokenizer import (
@@ -20,6 +23,7 @@ from uag_core.recipe.tokenizer import (
 )
 from uag_core.recipe.train import weighted
 
+HOLE = re.compile(r"\{(?!gen:)(\w+)\}")
 TEXTS = ["the cat sat", "  two\n\nspaces\t", "naïve 你好 🙂 \u00ad", "x = 12345\r\n", "<|end|", ""]
 
 
@@ -126,6 +130,20 @@ def test_shards_are_the_same_bytes_and_read_back(tmp_path, rows):
 def test_evaluation_prompts_and_repeats_are_dropped():
     rows = [{"u": u} for u in ("What is 2 + 2?", "what is 2+2", "Hello there", "Why?")]
     assert drop_prompts(rows, ["WHY"]) == [{"u": "What is 2 + 2?"}, {"u": "Hello there"}]
+
+
+def test_near_copies_of_an_evaluation_prompt_are_dropped_and_other_requests_are_not() -> None:
+    prompt = "Write a Python function that checks whether a number is even."
+    near = {"u": "write a python function that tells whether a number is even"}
+    other = {"u": "Write a Python function that adds two numbers."}
+    assert drop_prompts([near, other], [prompt]) == [other]
+
+
+def test_every_word_of_the_written_forms_is_known_and_used() -> None:
+    holes = {h for forms in written.FORMS.values() for f in forms for h in HOLE.findall(f)}
+    assert set(written.WORDS) <= holes
+    filled = [fill(form, random.Random(1)) for forms in FORMS.values() for form in forms]
+    assert not [text for text in filled if HOLE.search(text)]
 
 
 def test_kinds_count_as_often_as_asked() -> None:

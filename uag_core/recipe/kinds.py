@@ -11,6 +11,8 @@ from __future__ import annotations
 import random
 import re
 
+from . import written
+
 
 def _words(text: str) -> list[str]:
     """Entries between bars and line ends."""
@@ -172,6 +174,11 @@ FORMS: dict[str, list[str]] = {
 
 # The share of each kind, relative to the others. Long prompts teach reading, short ones writing.
 WEIGHTS = dict.fromkeys(FORMS, 1.0) | {"chat": 0.7, "code": 1.5, "explanation": 1.3}
+WEIGHTS |= {
+    "written_code": 2.0, "written_question": 2.5, "written_letter": 0.8, "written_story": 0.8,
+    "written_list": 1.8, "written_role": 1.2, "written_translation": 2.0, "written_reading": 3.0,
+}  # fmt: skip
+FORMS |= written.FORMS
 
 _NAMES = ["Tom", "Sarah", "Emma", "Liam", "Maya", "Carlos", "Nina", "Ahmed", "Lucy", "Ben", "Olga"]
 _WHO = ["who", "what", "when", "where", "why", "how many", "how", "which"]
@@ -182,8 +189,8 @@ def fill(form: str, rng: random.Random) -> str:
 
     def draw(match: re.Match[str]) -> str:
         name = match.group(1)
-        if name == "name":
-            return rng.choice(_NAMES)
+        if name in written.WORDS:
+            return rng.choice(written.WORDS[name])
         makers = {
             "topic": lambda: rng.choice(TOPICS),
             "start": lambda: rng.choice(STARTS),
@@ -200,4 +207,4 @@ def fill(form: str, rng: random.Random) -> str:
 
     # The same person all through one request.
     form = form.replace("{name}", rng.choice(_NAMES))
-    return re.sub(r"\{(topic|start|language|role|code|who|Who|n|s|k)\}", draw, form)
+    return re.sub(r"\{(?!gen:)(\w+)\}", draw, form)

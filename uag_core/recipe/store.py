@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+
+NEAR_COPY = 0.7
 
 
 def write_shard(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
@@ -37,18 +40,33 @@ def _plain(text: str) -> str:
     return "".join(c for c in text.lower() if c.isalnum())
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.lower()))
+
+
 def drop_prompts(
     rows: Iterable[dict[str, object]], prompts: Iterable[str]
 ) -> list[dict[str, object]]:
-    """The rows whose request is none of ``prompts``, nor differs from one in signs and case only.
+    """The rows whose request is none of ``prompts`` and no near copy of one.
 
-    Repeated requests are dropped too: the first one stays.
+    A near copy differs in signs and case only, or has most words in common with the prompt
+    (`NEAR_COPY` of all words of both). Repeated requests are dropped too: the first one stays.
     """
+    prompts = list(prompts)
     seen = {_plain(p) for p in prompts}
+    kept_away = [_words(p) for p in prompts]
     kept = []
     for row in rows:
-        key = _plain(str(row["u"]))
-        if key not in seen:
-            seen.add(key)
-            kept.append(row)
+        key, words = _plain(str(row["u"])), _words(str(row["u"]))
+        if key in seen or any(_alike(words, other) for other in kept_away):
+            continue
+        seen.add(key)
+        kept.append(row)
     return kept
+
+
+def _alike(words: frozenset[str], others: frozenset[str]) -> bool:
+    most, least = max(len(words), len(others)), min(len(words), len(others))
+    if least < NEAR_COPY * most:  # too different in length to be worth comparing
+        return False
+    return len(words & others) >= NEAR_COPY * len(words | others)
