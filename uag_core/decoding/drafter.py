@@ -1,7 +1,8 @@
 """Which form of an assistant drafts: as it was loaded, or with 8-bit weights on a CPU.
 
-Drafts are only proposed, so the choice cannot change an output. Measured once and kept with the
-assistant's handle. Knows models and clocks.
+The 8-bit form is a `LeanModel` where the assistant has the shape for it, else a copy with 8-bit
+layers. Drafts are only proposed, so the choice cannot change an output. Measured once and kept
+with the assistant's handle. Knows models and clocks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uag_core.decoding.profile import step_times
-from uag_core.models import quantize
+from uag_core.models import lean, quantize
 from uag_core.models.handle import LanguageModel
 
 _MOST_PARAMETERS = 4_000_000_000  # an assistant larger than this is not copied unasked
@@ -61,7 +62,7 @@ def _choose(assistant: LanguageModel, wanted: str) -> Drafter:
 def _int8(assistant: LanguageModel) -> LanguageModel:
     known = assistant.measured
     if "int8" not in known:
-        known["int8"] = quantize.int8_copy(assistant)
+        known["int8"] = lean.lean_copy(assistant) or quantize.int8_copy(assistant)
         assistant.extra_bytes = quantize.extra_bytes(assistant, known["int8"])
     small: LanguageModel = known["int8"]
     return small

@@ -21,28 +21,39 @@ from uag_core.models.handle import LanguageModel
 # Of the parameters: with fewer in linear layers the copy would be nearly as large as the original.
 _LEAST_SHARE = 0.5
 _ENGINES = ("x86", "fbgemm", "onednn", "qnnpack")
+# Without 8-bit dot products sums of two 16-bit products may overflow: one bit less.
+_REDUCE_RANGE = not torch.cpu._is_vnni_supported()
+
+
+def pack(weight: torch.Tensor, bias: torch.Tensor | None) -> Any:
+    """A float32 weight (out, in) in int8, laid out for `linear`; its bias stays as it is."""
+    scales = weight.abs().amax(dim=1).clamp_min(1e-8).div_(127).double()
+    zeros = torch.zeros(weight.shape[0], dtype=torch.long)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated in favour of a package; no other kernels
+        packed = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+        return torch.ops.quantized.linear_prepack(packed, bias)
+
+
+def linear(states: torch.Tensor, packed: Any) -> torch.Tensor:
+    """x W^T + b with x quantised on the fly; float32 in and out."""
+    result: torch.Tensor = torch.ops.quantized.linear_dynamic(states, packed, _REDUCE_RANGE)
+    return result
 
 
 class Int8Linear(nn.Module):
-    """y = x W^T + b with W in int8 and x quantised on the fly; float32 in and out."""
+    """A linear layer with its weight in int8."""
 
-    def __init__(self, linear: nn.Linear) -> None:
+    def __init__(self, original: nn.Linear) -> None:
         super().__init__()
-        weight = linear.weight.detach().float()
-        bias = None if linear.bias is None else linear.bias.detach().float()
-        scales = weight.abs().amax(dim=1).clamp_min(1e-8).div_(127).double()
-        zeros = torch.zeros(weight.shape[0], dtype=torch.long)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # deprecated in favour of a package; no other kernels
-            packed = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-            self._packed = torch.ops.quantized.linear_prepack(packed, bias)
+        weight = original.weight.detach().float()
+        bias = None if original.bias is None else original.bias.detach().float()
+        self._packed = pack(weight, bias)
         self.num_bytes = weight.numel()
-        # Without 8-bit dot products sums of two 16-bit products may overflow: one bit less.
-        self._reduce_range = not torch.cpu._is_vnni_supported()
-        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.in_features, self.out_features = original.in_features, original.out_features
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        return torch.ops.quantized.linear_dynamic(states, self._packed, self._reduce_range)
+        return linear(states, self._packed)
 
 
 def why_not(lm: LanguageModel) -> str | None:
@@ -51,9 +62,9 @@ def why_not(lm: LanguageModel) -> str | None:
         return f"{lm.id} is on a GPU, and 8-bit drafting is for CPUs"
     if torch.backends.quantized.engine not in _ENGINES:
         return "this build of torch has no 8-bit kernels for this processor"
-    linear = sum(m.weight.numel() for m in lm.model.modules() if type(m) is nn.Linear)
+    in_layers = sum(m.weight.numel() for m in lm.model.modules() if type(m) is nn.Linear)
     total = sum(p.numel() for p in lm.model.parameters())
-    if linear < _LEAST_SHARE * total:
+    if in_layers < _LEAST_SHARE * total:
         return f"{lm.id} keeps most of its weights outside of linear layers"
     return None
 
@@ -93,11 +104,12 @@ def int8_copy(lm: LanguageModel) -> LanguageModel:
 
 
 def extra_bytes(original: LanguageModel, small: LanguageModel) -> int:
-    """Bytes that the 8-bit copy takes besides what it shares with the original."""
+    """Bytes that the 8-bit form takes besides what it shares with the original."""
     shared = {t.data_ptr() for t in (*original.model.parameters(), *original.model.buffers())}
     seen: dict[int, int] = {}
     for tensor in (*small.model.parameters(), *small.model.buffers()):
         if tensor.data_ptr() not in shared:
             seen[tensor.data_ptr()] = tensor.untyped_storage().nbytes()
-    layers = (m for m in small.model.modules() if isinstance(m, Int8Linear))
-    return sum(seen.values()) + sum(layer.num_bytes for layer in layers)
+    # 8-bit weights are no parameters: whatever holds some says how many bytes they take.
+    packed = sum(getattr(module, "num_bytes", 0) for module in small.model.modules())
+    return sum(seen.values()) + packed
