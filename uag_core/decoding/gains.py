@@ -6,9 +6,11 @@ Source: Leviathan et al., arXiv 2211.17192, section 3.3.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
 from operator import mul
+from statistics import median
 from typing import Protocol
 
 # Acceptance of a token that is assumed of a pair before there is anything to go by.
@@ -31,6 +33,28 @@ class Costs(Protocol):
     @property
     def verify_by_width(self) -> dict[int, float]: ...
     def verify_at(self, positions: int) -> float: ...
+
+
+class Recent:
+    """The last `most` values, with their median."""
+
+    def __init__(self, most: int) -> None:
+        self._values: deque[float] = deque(maxlen=most)
+        self._median: float | None = None  # several rules ask for it between two new values
+
+    def append(self, value: float) -> None:
+        self._values.append(value)
+        self._median = None
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def median(self) -> float:
+        """Raises `StatisticsError` where there is no value yet."""
+        if self._median is None:
+            self._median = median(self._values)
+        return self._median
 
 
 class Calibration:

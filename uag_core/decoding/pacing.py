@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from statistics import median
 from typing import Protocol
 
 from uag_core.config import AssistantConfig
@@ -19,6 +18,7 @@ from uag_core.decoding.gains import (
     USUAL,
     Calibration,
     Costs,
+    Recent,
     best_draft,
     tokens_per_round,
 )
@@ -77,10 +77,10 @@ class Pacer:
         self._plain_guess = profile.plain_step_s if profile else plain_step_s
         self._same_shape = same_shape
         self._blind = blind
-        self._plain: deque[float] = deque(maxlen=_WINDOW)
-        self._verify: deque[float] = deque(maxlen=_WINDOW)
-        self._host: deque[float] = deque(maxlen=_WINDOW)
-        self._step: deque[float] = deque(maxlen=_WINDOW)
+        self._plain = Recent(_WINDOW)
+        self._verify = Recent(_WINDOW)
+        self._host = Recent(_WINDOW)
+        self._step = Recent(_WINDOW)
         self._drafted: deque[int] = deque(maxlen=_WINDOW)
         self._emitted: deque[int] = deque(maxlen=_WINDOW)
         self._accepted, self._seen = _PRIOR_ACCEPTED, _PRIOR_SEEN
@@ -133,20 +133,20 @@ class Pacer:
             plain=self.plain_step() or 1.0,
             verify=[self._verify_s(count) for count in range(self._max + 1)],
             step=self._step_s(),
-            host=median(self._host) if self._host else 0.0,
+            host=self._host.median if self._host else 0.0,
         )
 
     def _verify_s(self, candidates: int) -> float:
         """Time of a verification of so many candidates, in seconds."""
         if self._profile is None:
-            return median(self._verify) if self._verify else self._plain_guess or 1.0
+            return self._verify.median if self._verify else self._plain_guess or 1.0
         known = self._profile.verify_at(self._max + 1)
-        scale = median(self._verify) / known if self._same_shape and self._verify else 1.0
+        scale = self._verify.median / known if self._same_shape and self._verify else 1.0
         return scale * self._profile.verify_at((self._max if self._same_shape else candidates) + 1)
 
     def _step_s(self) -> float:
         if self._step:
-            return median(self._step)
+            return self._step.median
         return (self._profile.draft_step_s or 0.0) if self._profile else 0.0
 
     def draft_limit(self) -> int:
@@ -200,17 +200,17 @@ class Pacer:
     def plain_step(self) -> float | None:
         """Time of a plain step as far as it is known, in seconds."""
         if self._plain:
-            return median(self._plain)
+            return self._plain.median
         if self._same_shape:
             if self._verify:
-                return median(self._verify) + (median(self._host) if self._host else 0.0) / 2
+                return self._verify.median + (self._host.median if self._host else 0.0) / 2
             if self._profile is not None:
                 return self._profile.verify_at(self._max + 1)
         return self._plain_guess
 
     def _round_time(self) -> float:
         drafted = sum(self._drafted) / len(self._drafted)
-        return median(self._verify) + median(self._host) + drafted * self._step_s()
+        return self._verify.median + self._host.median + drafted * self._step_s()
 
     def predicted_speedup(self) -> float | None:
         """Tokens per round over the round's cost in plain steps; None before any draft round.
