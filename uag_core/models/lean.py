@@ -28,7 +28,7 @@ from uag_core.models.quantize import linear, pack
 
 Linear = Callable[[Tensor], Tensor]
 
-_KINDS = {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM"}
+_KINDS = {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}
 _ROPES = {"default", "linear", "llama3"}  # angles that do not depend on the length of the text
 _PROBE_IDS = 24
 # More rows than this are read with the original's weights: rounding is for whole tensors, and the
@@ -40,12 +40,16 @@ _MOST_ERROR = 0.35
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Linear maps: query, key and value in one; output; gate and up in one; down."""
+    """Linear maps: query, key and value in one; output; gate and up in one; down.
+
+    `scale` (heads, D) are the weights of the norm that some put on each query and key.
+    """
 
     qkv: Linear
     out: Linear
     gate_up: Linear
     down: Linear
+    scale: Tensor | None
 
 
 def fits(lm: LanguageModel) -> bool:
@@ -119,8 +123,7 @@ class LeanModel(nn.Module):
         embeddings: nn.Module = self._embeddings
         return embeddings
 
-    @staticmethod
-    def _layer(layer: Any, make: Callable[..., Linear]) -> _Layer:
+    def _layer(self, layer: Any, make: Callable[..., Linear]) -> _Layer:
         attention, ffn = layer.self_attn, layer.mlp
         turned = (attention.q_proj, attention.k_proj)
         return _Layer(
@@ -128,7 +131,15 @@ class LeanModel(nn.Module):
             out=make([attention.o_proj]),
             gate_up=make([ffn.gate_proj, ffn.up_proj], layer.post_attention_layernorm),
             down=make([ffn.down_proj]),
+            scale=self._scale(attention) if hasattr(attention, "q_norm") else None,
         )
+
+    def _scale(self, attention: Any) -> Tensor:
+        order = self._order(self._head)
+        query, key = (
+            norm.weight.detach().float()[order] for norm in (attention.q_norm, attention.k_norm)
+        )
+        return torch.cat([query.expand(self._queries, -1), key.expand(self._keys, -1)])
 
     def _order(self, rows: int) -> Tensor:
         """Output rows of a projection such that what turns together lies side by side."""
@@ -204,8 +215,11 @@ class LeanModel(nn.Module):
     ) -> Tensor:
         queries, keys = self._queries, self._keys
         heads = layer.qkv(states).view(len(states), queries + 2 * keys, self._head)
-        pairs = heads[:, : queries + keys].unflatten(-1, (-1, 2))
-        torch.view_as_complex(pairs).mul_(turns)
+        turned = heads[:, : queries + keys]
+        if layer.scale is not None:
+            square = turned.square().mean(dim=-1, keepdim=True)
+            turned *= torch.rsqrt(square + self._epsilon) * layer.scale
+        torch.view_as_complex(turned.unflatten(-1, (-1, 2))).mul_(turns)
         query, key, value = heads.transpose(0, 1)[None].split((queries, keys, keys), dim=1)
         if cache is not None:
             key, value = cache.layers[index].update(key, value)
