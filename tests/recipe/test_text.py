@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from uag_core.recipe import written
-from uag_core.recipe.__main__ import main
+from uag_core.recipe.__main__ import _times, main, parser
 from uag_core.recipe.answers import write_answers
 from uag_core.recipe.kinds import FORMS, WEIGHTS, fill
 from uag_core.recipe.requests import draw_forms, write_requests
@@ -150,3 +150,16 @@ def test_kinds_count_as_often_as_asked() -> None:
     rows = [{"u": "a", "kind": "chat"}, {"u": "b", "kind": "code"}, {"u": "c"}]
     assert [row["u"] for row in weighted(rows, 3)] == ["a", "b", "c", "b", "b"]
     assert weighted(rows, 1) == rows
+
+
+def test_a_row_counts_as_often_as_its_file_says() -> None:
+    rows = [{"u": "a", "kind": "chat", "times": 2}, {"u": "b", "kind": "code", "times": 0}]
+    assert [row["u"] for row in weighted(rows, 1)] == ["a", "a"]
+
+
+def test_the_last_pattern_that_fits_a_file_counts() -> None:
+    arguments = parser().parse_args(
+        ["train", "--work", "w", "--times", "kinds-*=2", "kinds-0004*=5"]
+    )
+    names = ("chat-0000.jsonl.gz", "kinds-0000.jsonl.gz", "kinds-0004.jsonl.gz")
+    assert [_times(arguments, name) for name in names] == [1, 2, 5]

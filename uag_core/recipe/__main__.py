@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,17 @@ def _texts(args: argparse.Namespace) -> list[dict[str, Any]]:
     for given in args.text:
         paths += sorted(given.glob("*.jsonl.gz")) if given.is_dir() else [given]
     prompts = [item["prompt"] for path in args.prompts for item in evaluation.read_prompts(path)]
-    return drop_prompts(read_rows(paths), prompts)
+    rows = [
+        row | {"times": _times(args, path.name)}
+        for path in sorted(paths)
+        for row in read_rows([path])
+    ]
+    return drop_prompts(rows, prompts)
+
+
+def _times(args: argparse.Namespace, name: str) -> int:
+    """How often an epoch has the pairs of a file; the last pattern that fits its name wins."""
+    return next((n for pattern, n in reversed(args.times) if fnmatch(name, pattern)), 1)
 
 
 def stage_requests(args: argparse.Namespace) -> None:
@@ -174,6 +185,16 @@ def _share(text: str) -> tuple[str, float]:
     return kind, value
 
 
+def _repeat(text: str) -> tuple[str, int]:
+    """A pattern of file names and a whole number, from PATTERN=NUMBER."""
+    pattern, _, number = text.rpartition("=")
+    if not pattern or not number.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"expected PATTERN=NUMBER, as in 'kinds-*=2', not {text!r}"
+        )
+    return pattern, int(number)
+
+
 def parser() -> argparse.ArgumentParser:
     """The arguments, the same for every stage."""
     made = argparse.ArgumentParser(prog="python -m uag_core.recipe", description=__doc__)
@@ -207,6 +228,14 @@ def parser() -> argparse.ArgumentParser:
     add("--lr", type=float, default=1e-3)
     add("--min-lr", type=float, default=0.05, help="where the schedule ends, as a share of --lr")
     add("--kinds-weight", type=int, default=1, help="how often an epoch has what is not chat")
+    add(
+        "--times",
+        type=_repeat,
+        nargs="*",
+        default=[],
+        metavar="PATTERN=NUMBER",
+        help="how often an epoch has the pairs of files whose names fit, such as 'kinds-002*=3'",
+    )
     add("--batch-tokens", type=int, default=4096)
     add("--begin-with", type=Path, help="a checkpoint.pt of an earlier run to train on from")
     add("--minutes", type=float, help="end training by then")

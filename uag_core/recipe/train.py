@@ -60,9 +60,12 @@ def held_out(request: str) -> bool:
 
 
 def weighted(rows: list[dict[str, Any]], times: int) -> list[dict[str, Any]]:
-    """The rows, those of a kind other than "chat" as often as ``times`` says."""
+    """The rows as often as an epoch has them.
+
+    That is ``times`` for those of a kind other than "chat", times the row's own "times" if any.
+    """
     kinds = [row for row in rows if row.get("kind", "chat") != "chat"]
-    return rows + kinds * (times - 1)
+    return [row for row in rows + kinds * (times - 1) for _ in range(row.get("times", 1))]
 
 
 def encode(
