@@ -7,6 +7,7 @@ import pytest
 from uag_core.config import AssistantConfig
 from uag_core.decoding.gains import Calibration
 from uag_core.decoding.pacing import Pacer
+from uag_core.decoding.profile import CostProfile
 
 STEP = 0.020  # seconds of a plain step in these tests
 
@@ -124,3 +125,30 @@ def test_calibration_learns_what_a_confidence_is_worth(confidence: float) -> Non
     for _ in range(2000):
         calibration.observe(confidence, True)
     assert calibration(confidence) > 0.8
+
+
+def test_a_profile_of_a_busier_moment_does_not_keep_a_useless_assistant_drafting() -> None:
+    """Its plain step was measured at 0.030 s, and checking two positions takes 0.021 s now."""
+    profile = CostProfile(
+        plain_step_s=0.030,
+        verify_by_width={2: 0.031, 3: 0.032, 5: 0.033},
+        draft_step_s=0.001,
+        width=None,
+    )
+    pace = Pacer(AssistantConfig(), max_candidates=5, profile=profile)
+    drafted = 0
+    for _ in range(60):
+        if pace.draft_limit() == 0:
+            pace.observe_plain(0.020)
+            continue
+        drafted += 1
+        pace.observe(
+            confidences=(0.01,),
+            num_draft=1,
+            num_candidates=1,
+            num_accepted=0,
+            draft_s=0.001,
+            verify_s=0.021,
+            host_s=0.0005,
+        )
+    assert drafted <= 8

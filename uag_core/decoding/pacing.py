@@ -82,6 +82,7 @@ class Pacer:
         self._host = Recent(_WINDOW)
         self._step = Recent(_WINDOW)
         self._drafted: deque[int] = deque(maxlen=_WINDOW)
+        self._candidates: deque[int] = deque(maxlen=_WINDOW)
         self._emitted: deque[int] = deque(maxlen=_WINDOW)
         self._accepted, self._seen = _PRIOR_ACCEPTED, _PRIOR_SEEN
         self._calibration = Calibration()
@@ -206,6 +207,11 @@ class Pacer:
                 return self._verify.median + (self._host.median if self._host else 0.0) / 2
             if self._profile is not None:
                 return self._profile.verify_at(self._max + 1)
+        elif self._verify and self._profile is not None and self._plain_guess:
+            # The profile is of another moment, perhaps a busier one: what holds is its ratio.
+            positions = 1 + round(sum(self._candidates) / len(self._candidates))
+            share = self._plain_guess / self._profile.verify_at(positions)
+            return min(1.0, share) * self._verify.median
         return self._plain_guess
 
     def _round_time(self) -> float:
@@ -244,6 +250,7 @@ class Pacer:
         self._rounds += 1
         self._tokens += num_accepted + 1
         self._drafted.append(num_draft)
+        self._candidates.append(num_candidates)
         self._emitted.append(num_accepted + 1)
         if 0 < num_candidates < self._max:  # a list that was cut says nothing of vocabularies
             self._drafts += num_draft
