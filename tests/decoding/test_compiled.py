@@ -197,7 +197,7 @@ def test_a_benchmark_compiles_every_shape_before_it_measures(quick) -> None:
     assert done.document["settings"]["compile"] is True
     rows = done.document["rows"]
     assert all(row["identical"] for row in rows)
-    assert {row["width"] for row in rows if row["method"] == "baseline"} == {4, 5}
+    assert {row["width"] for row in rows if row["method"] == "baseline"} == {4, 5, 6}
 
 
 def test_plain_figures_of_eager_runs_say_that_nothing_was_compiled() -> None:

@@ -87,12 +87,10 @@ class Pacer:
         self._accepted, self._seen = _PRIOR_ACCEPTED, _PRIOR_SEEN
         self._calibration = Calibration()
         self._rounds = 0
-        self._pause = 0
-        self._next_pause = _FIRST_PAUSE
+        self._pause, self._next_pause = 0, _FIRST_PAUSE
         self.pauses = 0
         self._prior = tokens_per_round(USUAL, max(1, min(4, max_candidates)))
-        self._prior_weight = _USUAL_ROUNDS
-        self._prior_rounds = _PRIOR_ROUNDS
+        self._prior_weight, self._prior_rounds = _USUAL_ROUNDS, _PRIOR_ROUNDS
         self._balance = 0.0  # seconds that drafting has gained (or lost) so far
         self._tokens = 0
         self._drafts, self._made = 8.0, 8.0  # draft tokens, and candidates made of them
