@@ -12,7 +12,6 @@ with, so no output depends on it.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -24,7 +23,7 @@ import torch.nn.functional as F  # noqa: N812 - everybody's name for it
 from torch import Tensor, nn
 
 from uag_core.models.handle import LanguageModel
-from uag_core.models.quantize import linear, pack
+from uag_core.models.quantize import in_8_bits, linear, pack
 
 Linear = Callable[[Tensor], Tensor]
 
@@ -78,11 +77,7 @@ def lean_copy(lm: LanguageModel) -> LanguageModel | None:
     """
     if not fits(lm):
         return None
-    small = copy.copy(lm)
-    small.model = LeanModel(lm.model)
-    small.quantization = "int8"
-    # What was found out about the model's kind holds for the copy; what was timed does not.
-    small.measured = {key: value for key, value in lm.measured.items() if isinstance(value, bool)}
+    small = in_8_bits(lm, LeanModel(lm.model))
     ids = torch.arange(min(_PROBE_IDS, lm.embedding_rows)).unsqueeze(0)
     with torch.inference_mode():
         wanted = lm.model(ids, use_cache=False).logits.float()

@@ -95,6 +95,11 @@ def int8_copy(lm: LanguageModel) -> LanguageModel:
             if buffer is not None and buffer.is_floating_point():
                 module._buffers[name] = buffer.float()
     model.config.dtype = torch.float32
+    return in_8_bits(lm, model)
+
+
+def in_8_bits(lm: LanguageModel, model: Any) -> LanguageModel:
+    """The handle of `lm` for `model`, its form in int8; tokenizer and facts are shared."""
     small = copy.copy(lm)
     small.model = model
     small.quantization = "int8"

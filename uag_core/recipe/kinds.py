@@ -12,14 +12,9 @@ import random
 import re
 
 from . import written
+from .written import entries
 
-
-def _words(text: str) -> list[str]:
-    """Entries between bars and line ends."""
-    return [entry.strip() for entry in re.split(r"[|\n]", text)]
-
-
-TOPICS = _words(
+TOPICS = entries(
     """gardening|coffee|the moon|volcanoes|bicycles|chess|jazz|the Roman Empire|bread baking|cats
     dogs|photosynthesis|electric cars|solar power|climate change|the stock market|inflation|budgeting
     meditation|sleep|running|yoga|nutrition|vaccines|the heart|the brain|DNA|evolution|dinosaurs|whales
@@ -43,7 +38,7 @@ TOPICS = _words(
     a lost key|an old map|a lighthouse|a storm|a letter|a secret garden|a clock|a mirror|a violin"""
 )
 
-STARTS = _words(
+STARTS = entries(
     """The|A|In|On|Last week|According to|Scientists|Many people|After|When|Dr.|The company|Our
     The city of|Researchers at|In 2015,|For centuries,|During|Every year|The new|Maria|John|It was|Most
     At the|The history of|One of the|The river|My|We|She|He|They|Although|Since|The museum|Students at
@@ -51,12 +46,12 @@ STARTS = _words(
 )
 
 LANGUAGES = ["French", "Spanish", "German", "Italian", "Portuguese"]
-ROLES = _words(
+ROLES = entries(
     """a pirate|a chef|a history teacher|a detective|a travel guide|a doctor|a robot|a wizard|a coach
     a librarian|a king|an astronaut|a shopkeeper|a job interviewer|a scientist|a poet|a grandmother
     a software engineer|a museum guide|a ghost|a knight|a news reporter|a therapist|a gardener"""
 )
-CODE = _words("Python|Python|Python|JavaScript|SQL|HTML|C|Java|Bash|C++|TypeScript|Go|Rust")
+CODE = entries("Python|Python|Python|JavaScript|SQL|HTML|C|Java|Bash|C++|TypeScript|Go|Rust")
 
 FORMS: dict[str, list[str]] = {
     "chat": ["{gen:60}"],
@@ -183,25 +178,23 @@ FORMS |= written.FORMS
 _NAMES = ["Tom", "Sarah", "Emma", "Liam", "Maya", "Carlos", "Nina", "Ahmed", "Lucy", "Ben", "Olga"]
 _WHO = ["who", "what", "when", "where", "why", "how many", "how", "which"]
 
+_LISTS = written.WORDS | {
+    "topic": TOPICS, "start": STARTS, "language": LANGUAGES, "role": ROLES, "code": CODE,
+    "who": _WHO, "k": ["three", "five", "5", "3", "10", "ten", "four", "some"],
+}  # fmt: skip
+
 
 def fill(form: str, rng: random.Random) -> str:
     """Fill every hole of ``form`` but the ``{gen:K}`` ones; each hole is drawn anew."""
 
     def draw(match: re.Match[str]) -> str:
         name = match.group(1)
-        if name in written.WORDS:
-            return rng.choice(written.WORDS[name])
+        if name in _LISTS:
+            return rng.choice(_LISTS[name])
         makers = {
-            "topic": lambda: rng.choice(TOPICS),
-            "start": lambda: rng.choice(STARTS),
-            "language": lambda: rng.choice(LANGUAGES),
-            "role": lambda: rng.choice(ROLES),
-            "code": lambda: rng.choice(CODE),
-            "who": lambda: rng.choice(_WHO),
             "Who": lambda: rng.choice(_WHO).capitalize(),
             "n": lambda: str(rng.choice([rng.randint(11, 99), rng.randint(100, 2000)])),
             "s": lambda: str(rng.randint(2, 40)),
-            "k": lambda: rng.choice(["three", "five", "5", "3", "10", "ten", "four", "some"]),
         }
         return makers[name]()
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-NEAR_COPY = 0.7
+NEAR_COPY = 0.7  # share of the words of two requests that both have, from which they are alike
 
 
 def write_shard(path: Path, rows: Iterable[Mapping[str, object]]) -> int:

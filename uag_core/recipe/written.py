@@ -10,14 +10,14 @@ dropped when the text is read, see `store.drop_prompts`).
 from __future__ import annotations
 
 
-def _lines(text: str) -> list[str]:
+def entries(text: str) -> list[str]:
     """Entries between bars and line ends."""
     return [
         part for line in text.splitlines() for entry in line.split("|") if (part := entry.strip())
     ]
 
 
-TASKS = _lines(
+TASKS = entries(
     """reverse the words of a sentence|count the vowels in a string|find the second largest number in a list
     merge two sorted lists|remove the duplicates from a list|compute the factorial of a number
     check whether a number is prime|convert Celsius to Fahrenheit|find the longest word in a text
@@ -43,25 +43,25 @@ TASKS = _lines(
     round a number to two decimals|check whether a key is in a dictionary|turn a list into a string"""
 )
 
-CLASSES = _lines(
+CLASSES = entries(
     """a stack|a queue|a linked list|a binary search tree|a rectangle|a circle|a student with grades
     a library with books|a parking lot|a shopping cart|a simple calculator|a timer|a deck of cards|a playlist
     a contact list|a vending machine|a traffic light|a temperature sensor|a to-do list|a chess piece"""
 )
 
-QUERIES = _lines(
+QUERIES = entries(
     """lists the employees hired in 2020|counts the orders of each customer|finds products that were never sold
     adds a column for the phone number|deletes rows older than a year|joins students and courses
     returns the average salary of each department|shows the ten most expensive products
     updates the price of one item|creates a table for books|finds duplicate email addresses"""
 )
 
-PAGES = _lines(
+PAGES = entries(
     """a contact form|a table with three columns|a navigation bar|a photo gallery|a login form|a two-column layout
     a page with a dark background|a list of links|an image that is centered|a footer|a card with a shadow"""
 )
 
-QUESTIONS = _lines(
+QUESTIONS = entries(
     """Why do we dream?|Why is the ocean salty?|How do birds find their way south?|What causes thunder?
     Why do cats purr?|How is glass made?|What is a black hole?|Why do we have seasons?|How does a magnet work?
     What is the difference between a virus and a bacterium?|How do planes stay in the air?|What is inflation?
@@ -92,14 +92,14 @@ QUESTIONS = _lines(
     What is the water cycle?|How does a toaster work?|Why do metals rust?|What are tectonic plates?"""
 )
 
-THINGS = _lines(
+THINGS = entries(
     """a piano|a jet engine|a wind turbine|a printer|a nuclear reactor|a steam engine|a telescope|a touch screen
     a hot air balloon|a violin|a radio|a lock|a zipper|a parachute|a compass|a dishwasher|an electric motor
     a hearing aid|a smoke detector|a barcode scanner|a rocket|a dam|a sewing machine|a metal detector|a kite
     a clutch|a telephone|a transistor|a laser|a thermometer|a hybrid car|a fire extinguisher|a water filter"""
 )
 
-IDEAS = _lines(
+IDEAS = entries(
     """osmosis|recursion|inertia|compound words|democracy|natural selection|opportunity cost|irony|friction
     the scientific method|object-oriented programming|the Doppler effect|fractions|photosynthesis in algae
     supply chains|the food chain|plate tectonics|electric current|negative numbers|version control|insurance
@@ -107,7 +107,7 @@ IDEAS = _lines(
     a variable in programming|standard deviation|an interest rate|carbon dating|crop rotation|gross domestic product"""
 )
 
-PURPOSES = _lines(
+PURPOSES = entries(
     """asking for a day off|thanking a teacher|complaining about a late delivery|inviting friends to a picnic
     canceling a subscription|asking for a refund|applying for a summer job|congratulating a colleague on a promotion
     apologizing for a missed meeting|asking a neighbor to turn down the music|recommending a former student
@@ -119,7 +119,7 @@ PURPOSES = _lines(
     welcoming new members of a club|asking for volunteers|explaining a delay|ordering office supplies"""
 )
 
-PREMISES = _lines(
+PREMISES = entries(
     """a boy who finds a talking fox|a robot that learns to paint|two sisters lost in a forest|a baker who wins a contest
     an old sailor and his parrot|a girl who can hear plants|a clock that runs backward|a village without rain
     a detective who is afraid of the dark|a dragon who loves books|the last bus of the night|a broken promise
@@ -129,7 +129,7 @@ PREMISES = _lines(
     a small boat in a big storm|a king who wants to be a gardener|a mouse in a library|a stolen painting"""
 )
 
-AIMS = _lines(
+AIMS = entries(
     """save money on groceries|learn a new language|sleep better|stay focused while studying|reduce plastic waste
     prepare for a job interview|make new friends in a new city|start running|cook for a large family
     keep houseplants alive|improve my handwriting|write a good essay|remember names|get up earlier
@@ -140,7 +140,7 @@ AIMS = _lines(
     write a resume|save energy at home|care for an elderly parent|make coffee without a machine"""
 )
 
-SUBJECTS = _lines(
+SUBJECTS = entries(
     """vegetables that grow in winter|countries in South America|planets of the solar system|primary colors
     famous painters|healthy snacks|board games for families|books for teenagers|musical instruments|sports without a ball
     things to do on a rainy day|gifts for a grandmother|breakfast ideas|names for a kitten|inventions of the 20th century
@@ -150,7 +150,7 @@ SUBJECTS = _lines(
     ideas for a school project|exercises without equipment|desserts with apples|islands in the Pacific"""
 )
 
-SENTENCES = _lines(
+SENTENCES = entries(
     """The bus stops in front of the school.|I would like a cup of coffee, please.|My brother has two children.
     Where can I buy a ticket?|It is raining and I forgot my coat.|We are going to the beach tomorrow.
     The book on the table is mine.|How much does this shirt cost?|She speaks three languages.|The dog sleeps under the bed.
@@ -165,14 +165,14 @@ SENTENCES = _lines(
     Happy birthday to you!|The film was better than the book.|We have to leave before sunset.|I forgot my password."""
 )
 
-ROLES = _lines(
+ROLES = entries(
     """a tour guide in Rome|a strict piano teacher|a friendly bus driver|a medieval blacksmith|a space captain
     a grumpy librarian|a weather forecaster|a football commentator|a Victorian butler|a yoga instructor
     a lighthouse keeper|a talking tree|a bank clerk|a nutritionist|a park ranger|a fortune teller|a movie critic
     a hotel receptionist|a farmer|a time traveler from 1850|a salesperson in a phone store|a math tutor"""
 )
 
-SCENES = _lines(
+SCENES = entries(
     """A visitor asks what to see first.|I am your new student.|Tell me about your day.|Give me one piece of advice.
     I want to complain about something.|What is your favorite memory?|I am lost and need your help.|Explain your job to me.
     Greet me and ask what I need.|Describe what you see around you.|I have ten minutes. Convince me.|Tell me a secret."""
