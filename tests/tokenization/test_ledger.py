@@ -127,18 +127,27 @@ def test_a_prompt_ending_in_a_word_merges_with_its_continuation(kind: str) -> No
     assert ledger.ids == codec.encode("the word again")
 
 
+class Counting:
+    """Calls an encoder and notes how long the texts are."""
+
+    def __init__(self, encode, lengths: list[int]) -> None:
+        self._encode, self._lengths = encode, lengths
+
+    def __call__(self, text: str):
+        self._lengths.append(len(text))
+        return self._encode(text)
+
+    def __getattr__(self, name: str):
+        return getattr(self._encode, name)
+
+
 @pytest.mark.parametrize("kind", CORE_KINDS)
 def test_cost_of_sync_does_not_grow_with_the_text(kind: str, monkeypatch) -> None:
     codec = codec_of(kind)
     ledger = AssistantLedger(codec, codec.encode("x"), 10)
     lengths: list[int] = []
-    encode = type(codec).encode_with_ends
-
-    def counting(self, text: str):
-        lengths.append(len(text))
-        return encode(self, text)
-
-    monkeypatch.setattr(type(codec), "encode_with_ends", counting)
+    monkeypatch.setattr(codec, "encode_with_ends", Counting(codec.encode_with_ends, lengths))
+    monkeypatch.setattr(ledger, "_encode", Counting(ledger._encode, lengths))
     for _ in range(300):
         ledger.feed(b" word after word")
         ledger.sync()

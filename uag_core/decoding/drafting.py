@@ -55,6 +55,10 @@ def maker(
     its compiled one, where that drafts.
     """
 
+    if assistant is not None and not same_tokenizer:
+        for codec in (job.target.codec, assistant.codec):
+            _ = codec.words  # found once, and not on the run's clock
+
     def lookup() -> LookupProposer:
         return LookupProposer(
             job.target.codec,

@@ -13,12 +13,14 @@ import json
 import threading
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from uag_core.errors import UnsupportedModelError
 from uag_core.tokenization.byte_table import METASPACE, ByteTable, build_table
+from uag_core.tokenization.words import WordEncoder, Words, disturbed, find_words
 
 # Enough to see every merge that a decoder makes across neighbouring tokens.
 _DECODE_WINDOW = 8
@@ -87,6 +89,7 @@ class TokenizerCodec:
         self._backend.encode_special_tokens = True
         self._lock = threading.Lock()
         self.table: ByteTable | None = build_table(self._backend, document)
+        self._has_words = self.table is not None and not disturbed(document)
         self.normalizer: str | None = (document["normalizer"] or {}).get("type")
         vocabulary = self._backend.get_vocab(with_added_tokens=True)
         self.size = max(vocabulary.values(), default=-1) + 1
@@ -95,6 +98,10 @@ class TokenizerCodec:
         self.control_ids = frozenset(special)
         self._known = frozenset(vocabulary.values())
         unknown = document["model"].get("unk_token") or getattr(tokenizer, "unk_token", None)
+        self._texts: tuple[bytes, ...] = ()  # of a table, control ids left blank
+        if self.table is not None:
+            blank = (b"" if self.is_control(i) else p for i, p in enumerate(self.table.pieces))
+            self._texts = tuple(blank)
         self.unknown_id: int | None = vocabulary.get(unknown) if unknown else None
         if "unk_id" in document["model"]:
             self.unknown_id = document["model"]["unk_id"]
@@ -117,10 +124,10 @@ class TokenizerCodec:
 
     def piece(self, token_id: int, previous: Sequence[int] = ()) -> bytes:
         """Bytes that `token_id` adds to a text after the ids `previous`; control ids add none."""
+        if self._texts:
+            return self._texts[token_id] if 0 <= token_id < len(self._texts) else b""
         if self.is_control(token_id):
             return b""
-        if self.table is not None:
-            return self.table.pieces[token_id]
         window: list[int] = []
         for earlier in reversed(previous[-_DECODE_WINDOW:] if previous else ()):
             if self.is_control(earlier):
@@ -138,7 +145,7 @@ class TokenizerCodec:
 
     def pieces(self, ids: Sequence[int], previous: Sequence[int] = ()) -> list[bytes]:
         """`piece` of each id in turn."""
-        if self.table is not None:
+        if self._texts:
             return [self.piece(token_id) for token_id in ids]
         history = list(previous)
         result = []
@@ -161,20 +168,16 @@ class TokenizerCodec:
         with self._lock:
             encoding = self._backend.encode(text, add_special_tokens=False)
         ids = encoding.ids
-        data = text.encode()
-        total = len(data)
-        # Equal lengths are not enough: a normaliser may lengthen one character and shorten another.
-        if self.table is not None and self.table.join(ids) == data:
-            ends, position = [], 0
-            for token_id in ids:
-                position += len(self.table.pieces[token_id])
-                ends.append(position)
-            return ids, ends
+        total = len(text.encode())
+        exact = self.ends(ids, text)
+        if exact is not None:
+            return ids, exact
         # A normaliser changed the text, or a token stands for several characters: its own offsets.
         byte_at = [0]
         for char in text:
             byte_at.append(byte_at[-1] + len(char.encode()))
-        ends, position = [], 0
+        ends: list[int] = []
+        position = 0
         for start, end in encoding.offsets:
             position = max(position, byte_at[end])
             # A token that begins inside the text of earlier ones shares one span with them.
@@ -187,6 +190,14 @@ class TokenizerCodec:
             ends[-1] = total
         return ids, ends
 
+    def ends(self, ids: Sequence[int], text: str) -> list[int] | None:
+        """Where in UTF-8 `text` its tokens `ids` end; None where their bytes are not its bytes."""
+        if self.table is None:
+            return None
+        # Equal lengths are not enough: a normaliser may lengthen one character and shorten another.
+        pieces = [self.table.pieces[token_id] for token_id in ids]
+        return list(accumulate(map(len, pieces))) if b"".join(pieces) == text.encode() else None
+
     def normalise(self, text: str) -> str:
         """What the tokenizer makes of a text before cutting it, with spaces written as spaces."""
         with self._lock:
@@ -194,6 +205,18 @@ class TokenizerCodec:
             changed = text if part is None else part.normalize_str(text)
         marks = self.table is not None and METASPACE not in text
         return changed.replace(METASPACE, " ") if marks else changed
+
+    @cached_property
+    def words(self) -> Words | None:
+        """Where texts may be cut for encoding, found at the first use (a fraction of a second)."""
+        if self.table is None or not self._has_words:
+            return None
+        with self._lock:
+            return find_words(self._backend, self.table.pieces)
+
+    def word_encoder(self) -> WordEncoder:
+        """`encode` for the short texts of one run, word by word."""
+        return WordEncoder(self.words, self.encode)
 
     @cached_property
     def has_unknown(self) -> bool:

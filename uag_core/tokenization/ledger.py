@@ -9,9 +9,11 @@ Knows nothing of models or caches.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from uag_core.tokenization.codec import TokenizerCodec
 from uag_core.tokenization.utf8 import StreamingText, incomplete_tail, is_boundary
+from uag_core.tokenization.words import WordEncoder, begins_word
 
 # Where an encoding may start without depending on what stands before it.
 _SPACES = b" \n\t\r"
@@ -39,25 +41,40 @@ class TargetLedger:
             if codec.is_control(token_id):
                 self._barrier = index + 1
 
+    @cached_property
+    def encoder(self) -> WordEncoder:
+        """Encodes drafts; made when the first one is there."""
+        return self.codec.word_encoder()
+
     def __len__(self) -> int:
         return len(self.ids)
 
     def append(self, token_id: int) -> bytes:
         """Commit one id and return the bytes it adds."""
-        piece = self.codec.piece(token_id, self.ids[-2 * _CHARACTER :])
+        codec = self.codec
+        piece = codec.piece(token_id, () if codec.is_exact else self.ids[-2 * _CHARACTER :])
         self.ids.append(token_id)
         self._pieces.append(piece)
-        if self.codec.is_control(token_id):
+        if not piece and codec.is_control(token_id):
             self._barrier = len(self.ids)
         return piece
 
-    def window(self) -> tuple[int, list[bytes]]:
-        """Index of the first id of the look-behind window, and the pieces from there on.
+    def window(self, draft: bytes = b"") -> tuple[int, list[bytes]]:
+        """Index of the first id that `draft` could be merged with, and the pieces from there on.
 
-        The window never reaches across a control token and never starts inside a character.
+        The window reaches back to the beginning of a word, or over `lookbehind` ids where that is
+        farther or the tokenizer knows no words. It never reaches across a control token and never
+        starts inside a character.
         """
         end = len(self.ids)
         start = max(self._barrier, end - self.lookbehind)
+        if self.encoder.words is not None:
+            after = draft
+            for index in range(end, start, -1):
+                before = self._piece(index - 1)
+                if before and len(after) > 1 and begins_word(before[-1], after[0], after[1]):
+                    return index, self._pieces[index - self._first :]
+                after = before
         while start < end and not is_boundary(self._piece(start), 0):
             start += 1
         if start == end:
@@ -85,6 +102,7 @@ class AssistantLedger:
 
     def __init__(self, codec: TokenizerCodec, prompt_ids: Sequence[int], lookbehind: int) -> None:
         self.codec = codec
+        self._encode = codec.word_encoder()
         self.ids: list[int] = list(prompt_ids)
         self.lookbehind = lookbehind
         self._stream = StreamingText()
@@ -131,7 +149,11 @@ class AssistantLedger:
         first = self._barrier + start
         if base == len(self._text):
             return len(self.ids)
-        ids, ends = self.codec.encode_with_ends(self._text[base:].decode())
+        text = self._text[base:].decode()
+        ids = self._encode(text)
+        ends = self.codec.ends(ids, text)
+        if ends is None:  # a normaliser changed the text: its own account of the offsets
+            ids, ends = self.codec.encode_with_ends(text)
         old = self.ids[first:]
         same = 0
         for left, right in zip(old, ids, strict=False):
@@ -146,6 +168,13 @@ class AssistantLedger:
         """Index into `_ends` at which re-encoding starts: a safe boundary where there is one."""
         end = len(self._ends)
         earliest = max(0, end - self.lookbehind)
+        if self._encode.words is not None:
+            text = self._text
+            for index in range(end, earliest, -1):
+                at = self._ends[index - 1]
+                cut = 0 < at < len(text) - 1 and begins_word(*text[at - 1 : at + 2])
+                if cut and self._can_start(index):
+                    return index
         while not self._can_start(earliest):
             earliest -= 1
         for index in range(earliest, end):

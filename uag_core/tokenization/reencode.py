@@ -22,12 +22,12 @@ def reencode(ledger: TargetLedger, draft: bytes, limit: int) -> list[int]:
     if limit <= 0 or not draft:
         return []
     codec = ledger.codec
-    start, pieces = ledger.window()
+    start, pieces = ledger.window(draft)
     committed = ledger.ids[start:]
-    joint = _joint(codec, committed, pieces, draft)
+    joint = _joint(ledger, committed, pieces, draft)
     if joint is None:
         text = complete_text(draft).decode()
-        joint = codec.encode(text) if text else []
+        joint = ledger.encoder(text) if text else []
     result: list[int] = []
     for token_id in joint[:limit]:
         if codec.is_control(token_id) or token_id == codec.unknown_id:
@@ -37,19 +37,20 @@ def reencode(ledger: TargetLedger, draft: bytes, limit: int) -> list[int]:
 
 
 def _joint(
-    codec: TokenizerCodec, committed: list[int], pieces: list[bytes], draft: bytes
+    ledger: TargetLedger, committed: list[int], pieces: list[bytes], draft: bytes
 ) -> list[int] | None:
     """Candidates from encoding window and draft as one text; None where that does not fit.
 
     Fits: the ids of the window come out again, or at least a token boundary falls exactly at the
     end of the committed bytes (committed ids need not be what the tokenizer itself would choose).
     """
+    codec = ledger.codec
     skip = 0
     while skip < len(pieces):
         context = b"".join(pieces[skip:])
         text = complete_text(context + draft)
         if len(text) > len(context):
-            ids = codec.encode(text.decode())
+            ids = ledger.encoder(text.decode())
             count = len(committed) - skip
             if ids[:count] == committed[skip:]:
                 return ids[count:]
