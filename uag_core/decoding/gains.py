@@ -6,11 +6,9 @@ Source: Leviathan et al., arXiv 2211.17192, section 3.3.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
-from itertools import accumulate
-from operator import mul
-from statistics import median
 from typing import Protocol
 
 # Acceptance of a token that is assumed of a pair before there is anything to go by.
@@ -36,25 +34,46 @@ class Costs(Protocol):
 
 
 class Recent:
-    """The last `most` values, with their median."""
+    """The last `most` values, with their median and mean, each at hand at any time."""
 
     def __init__(self, most: int) -> None:
-        self._values: deque[float] = deque(maxlen=most)
-        self._median: float | None = None  # several rules ask for it between two new values
+        self._values: deque[float] = deque()
+        self._sorted: list[float] = []
+        self._most = most
+        self._sum = 0.0
 
     def append(self, value: float) -> None:
+        if len(self._values) == self._most:
+            oldest = self._values.popleft()
+            del self._sorted[bisect_left(self._sorted, oldest)]
+            self._sum -= oldest
         self._values.append(value)
-        self._median = None
+        insort(self._sorted, value)
+        self._sum += value
+
+    def clear(self) -> None:
+        self._values.clear()
+        self._sorted.clear()
+        self._sum = 0.0
 
     def __len__(self) -> int:
         return len(self._values)
 
     @property
+    def total(self) -> float:
+        return self._sum
+
+    @property
+    def mean(self) -> float:
+        """Raises `ZeroDivisionError` where there is no value yet."""
+        return self._sum / len(self._values)
+
+    @property
     def median(self) -> float:
-        """Raises `StatisticsError` where there is no value yet."""
-        if self._median is None:
-            self._median = median(self._values)
-        return self._median
+        """Raises `IndexError` where there is no value yet."""
+        values = self._sorted
+        middle = len(values) // 2
+        return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
 class Calibration:
@@ -80,8 +99,11 @@ class Calibration:
 
     def tokens(self, confidences: Sequence[float]) -> float:
         """Expected tokens of a round whose draft has these confidences."""
-        chances = accumulate((self(confidence) for confidence in confidences), mul)
-        return 1.0 + sum(chances)
+        total = chance = 1.0
+        for confidence in confidences:
+            chance *= self(confidence)
+            total += chance
+        return total
 
     def observe(self, confidence: float, accepted: bool) -> None:
         index = self._bin(confidence)

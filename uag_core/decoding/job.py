@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from time import perf_counter
 
 from uag_core.config import GenerationSettings
@@ -73,6 +74,12 @@ class Totals:
     ttft: float | None = None
 
 
+@lru_cache(maxsize=16_384)  # of vocabularies, not of texts: the same tokens come again and again
+def shown(token_id: int, data: bytes, control: bool = False) -> Piece:
+    """The piece of an event for a token and its bytes."""
+    return Piece(token_id, data.hex(), control)
+
+
 def checked(proposal: Proposal, limit: int, rows: int) -> Proposal:
     """The proposal, cut at `limit` and before the first id that has no row in the embedding."""
     ids = proposal.candidate_ids
@@ -92,7 +99,7 @@ def drafted(
     return Drafted(
         round=number,
         draft=tuple(
-            Piece(i, data.hex())
+            shown(i, data)
             for i, data in zip(proposal.draft_ids, proposal.draft_pieces, strict=True)
         ),
         confidences=proposal.confidences,
@@ -107,5 +114,5 @@ def drafted(
 def pieces(codec: TokenizerCodec, ids: Sequence[int], previous: Sequence[int]) -> Iterator[Piece]:
     """The ids as they can be shown: bytes of text, or the spelling of a control token."""
     for token_id, raw in zip(ids, codec.pieces(ids, previous), strict=True):
-        control = codec.is_control(token_id)
-        yield Piece(token_id, (codec.spelling(token_id) if control else raw).hex(), control)
+        control = not raw and codec.is_control(token_id)
+        yield shown(token_id, codec.spelling(token_id) if control else raw, control)

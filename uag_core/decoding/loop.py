@@ -17,7 +17,7 @@ from time import perf_counter
 import torch
 
 from uag_core.decoding.caches import CachedModel, synchronize
-from uag_core.decoding.job import Clock, Job, Totals, checked, drafted
+from uag_core.decoding.job import Clock, Job, Totals, checked, drafted, shown
 from uag_core.decoding.pacing import Pacer
 from uag_core.decoding.proposers import LOOKUP, Proposal, Proposer
 from uag_core.decoding.sampling import TokenChooser, top2_gap
@@ -260,9 +260,9 @@ class _Loop:
         reason: FinishReason | None = None
         for token_id in picks:
             raw = self.ledger.append(token_id)
-            control = self.codec.is_control(token_id)
+            control = not raw and self.codec.is_control(token_id)
             spelling = self.codec.spelling(token_id) if control else raw
-            tokens.append(Piece(token_id, spelling.hex(), control))
+            tokens.append(shown(token_id, spelling, control))
             data.append(raw)
             reason = self.stop.push(token_id, spelling)
             if reason is not None:

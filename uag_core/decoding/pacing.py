@@ -9,7 +9,6 @@ bad pair costs next to nothing. Nothing outlives a run. Knows times and counts o
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -75,15 +74,17 @@ class Pacer:
         self._max = max_candidates
         self._profile = profile
         self._plain_guess = profile.plain_step_s if profile else plain_step_s
+        shapes = range(1, max(1, max_candidates) + 2)  # positions: no candidate, one, ...
+        self._known = [profile.verify_at(positions) for positions in shapes] if profile else []
         self._same_shape = same_shape
         self._blind = blind
         self._plain = Recent(_WINDOW)
         self._verify = Recent(_WINDOW)
         self._host = Recent(_WINDOW)
         self._step = Recent(_WINDOW)
-        self._drafted: deque[int] = deque(maxlen=_WINDOW)
-        self._candidates: deque[int] = deque(maxlen=_WINDOW)
-        self._emitted: deque[int] = deque(maxlen=_WINDOW)
+        self._drafted = Recent(_WINDOW)
+        self._candidates = Recent(_WINDOW)
+        self._emitted = Recent(_WINDOW)
         self._accepted, self._seen = _PRIOR_ACCEPTED, _PRIOR_SEEN
         self._calibration = Calibration()
         self._rounds = 0
@@ -97,6 +98,7 @@ class Pacer:
         self._first_length = float(config.num_assistant_tokens or _DEFAULT_DRAFT)
         self._length = self._first_length
         self._chance = 1.0  # that the whole draft so far is accepted
+        self._price, self._saving = 0.0, 1.0  # of one more draft token, in seconds, this round
         self._hopeless = self.falls_back and not self._worth_starting(prompt_tokens, new_tokens)
 
     @property
@@ -139,9 +141,9 @@ class Pacer:
         """Time of a verification of so many candidates, in seconds."""
         if self._profile is None:
             return self._verify.median if self._verify else self._plain_guess or 1.0
-        known = self._profile.verify_at(self._max + 1)
-        scale = self._verify.median / known if self._same_shape and self._verify else 1.0
-        return scale * self._profile.verify_at((self._max if self._same_shape else candidates) + 1)
+        if not self._same_shape:
+            return self._known[candidates]
+        return self._verify.median if self._verify else self._known[self._max]
 
     def _step_s(self) -> float:
         if self._step:
@@ -161,6 +163,7 @@ class Pacer:
             lost = self._trial_cost() - self._balance
             if lost > _TRIAL_SHARE * self._tokens * (self.plain_step() or 0.0):
                 return 0
+        self._set_prices()
         most = self._best(self._accepted / self._seen)[0] if self._blind else self._max
         # So many draft tokens fill the verification, as this pair's vocabularies compare.
         return min(3 * self._max, max(most, round(most * self._drafts / self._made)))
@@ -183,18 +186,20 @@ class Pacer:
         if not self.adapts:
             return True
         self._chance *= self._calibration(confidence)
-        step = self._step_s()
-        if not self._same_shape and self._profile is not None:
-            step += max(0.0, (self._verify_s(self._max) - self._verify_s(1)) / max(1, self._max))
-        gain = self._chance * (self._accepted / self._seen) * self._token_time()
-        return gain > step
+        return self._chance * self._saving > self._price
+
+    def _set_prices(self) -> None:
+        self._price = self._step_s()
+        if not self._same_shape and self._known:
+            self._price += max(0.0, (self._known[-1] - self._known[1]) / max(1, self._max))
+        self._saving = self._accepted / self._seen * self._token_time()
 
     def _token_time(self) -> float:
         """Seconds that one more accepted token saves: what a token costs at present."""
         plain = self.plain_step()
         if not self._emitted or not plain:
             return plain or 1.0
-        return min(plain, self._round_time() / (sum(self._emitted) / len(self._emitted)))
+        return min(plain, self._round_time() / self._emitted.mean)
 
     def plain_step(self) -> float | None:
         """Time of a plain step as far as it is known, in seconds."""
@@ -204,17 +209,16 @@ class Pacer:
             if self._verify:
                 return self._verify.median + (self._host.median if self._host else 0.0) / 2
             if self._profile is not None:
-                return self._profile.verify_at(self._max + 1)
+                return self._known[self._max]
         elif self._verify and self._profile is not None and self._plain_guess:
             # The profile is of another moment, perhaps a busier one: what holds is its ratio.
-            positions = 1 + round(sum(self._candidates) / len(self._candidates))
-            share = self._plain_guess / self._profile.verify_at(positions)
+            positions = 1 + round(self._candidates.mean)
+            share = self._plain_guess / self._known[min(positions, len(self._known)) - 1]
             return min(1.0, share) * self._verify.median
         return self._plain_guess
 
     def _round_time(self) -> float:
-        drafted = sum(self._drafted) / len(self._drafted)
-        return self._verify.median + self._host.median + drafted * self._step_s()
+        return self._verify.median + self._host.median + self._drafted.mean * self._step_s()
 
     def predicted_speedup(self) -> float | None:
         """Tokens per round over the round's cost in plain steps; None before any draft round.
@@ -225,7 +229,7 @@ class Pacer:
         if not self._emitted or not plain:
             return None
         rounds = len(self._emitted) + self._prior_rounds
-        emitted = (sum(self._emitted) + self._prior_rounds * self._prior) / rounds
+        emitted = (self._emitted.total + self._prior_rounds * self._prior) / rounds
         return emitted * plain / self._round_time()
 
     def observe_plain(self, seconds: float) -> None:
@@ -293,9 +297,8 @@ class Pacer:
             self._calibration.observe(confidence, position < accepted)
 
     def _schedule(self, candidates: int, accepted: int) -> None:
-        if not candidates:
-            return
-        if not self.config.num_assistant_tokens_schedule.startswith("heuristic"):
+        heuristic = self.config.num_assistant_tokens_schedule.startswith("heuristic")
+        if not candidates or not heuristic:
             return
         if accepted == candidates:  # what the verification cannot take is not drafted
             self._length = min(self._length + 2, max(self._max, self._first_length))
@@ -303,9 +306,7 @@ class Pacer:
             self._length = max(1.0, self._length - 1)
 
     def _fall_back(self) -> None:
-        if not self.falls_back:
-            return
-        speedup = self.predicted_speedup()
+        speedup = self.predicted_speedup() if self.falls_back else None
         if speedup is None:
             return
         if speedup < 1.0:

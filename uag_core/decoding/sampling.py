@@ -25,6 +25,8 @@ from transformers import (
 
 from uag_core.config import GenerationSettings
 
+_HALF, _INT16 = frozenset((torch.bfloat16, torch.float16)), torch.int16
+
 
 def ordered(logits: torch.Tensor) -> np.ndarray:
     """CPU logits (..., V) as an array whose largest entry along V stands where theirs does.
@@ -33,8 +35,8 @@ def ordered(logits: torch.Tensor) -> np.ndarray:
     as they are positive: no conversion, and several times faster than torch's argmax. Where no
     number of a row is positive (`largest` looks), the row has to be widened.
     """
-    if logits.dtype in (torch.bfloat16, torch.float16):
-        logits = logits.view(torch.int16)
+    if logits.dtype in _HALF:
+        logits = logits.view(_INT16)
     array: np.ndarray = logits.numpy()
     return array
 
@@ -43,7 +45,7 @@ def largest(rows: np.ndarray, index: int, logits: torch.Tensor) -> int:
     """Where row `index` of (n, V) CPU `logits` is largest; `rows` is `ordered(logits)`."""
     row = rows[index]
     where = int(row.argmax())
-    if row.dtype == np.int16 and row[where] <= 0:
+    if logits.dtype in _HALF and row[where] <= 0:
         return int(logits[index].float().numpy().argmax())
     return where
 
