@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.fixtures.models import tiny
 from uag_core.decoding.caches import CachedModel
-from uag_core.decoding.sampling import greedy, probabilities, probability
+from uag_core.decoding.sampling import greedy, ordered, probabilities, probability
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 VALUES = st.floats(-60000, 60000, width=16) | st.sampled_from([0.0, -0.0, 1.0, -1.0])
@@ -34,8 +34,14 @@ def test_probabilities_are_those_of_a_softmax() -> None:
     indices = [3, 0, 39, 7, 7]
     expected = logits.softmax(dim=-1)[torch.arange(5), indices].numpy()
     assert np.allclose(probabilities(list(logits), indices), expected, rtol=1e-5)
-    assert probability(logits[0], 3) == pytest.approx(float(expected[0]), rel=1e-5)
+    assert probability(logits[:1], 3) == pytest.approx(float(expected[0]), rel=1e-5)
     assert probabilities([], []) == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_probability_is_the_same_from_the_values_at_hand(dtype: torch.dtype) -> None:
+    row = torch.randn(1, 40).to(dtype)
+    assert probability(row, 5, ordered(row)) == probability(row, 5)
 
 
 @pytest.mark.parametrize("static", [True, False])

@@ -203,15 +203,16 @@ class AssistantProposer:
         logits = self._read(feed)
         while logits is not None:
             # Rows past the tokenizer are padding of the head.
-            row = logits[:, : self._known]
-            token_id = largest(ordered(row), 0, row)
+            row = logits if logits.shape[1] <= self._known else logits[:, : self._known]
+            values = ordered(row)
+            token_id = largest(values, 0, row)
             if token_id in self._eos:
                 return ids, confidences or probabilities(rows, ids), True
             ids.append(token_id)
             if go_on is None:
                 rows.append(row[0])  # nothing depends on it now: all confidences at once, later
             else:
-                confidences.append(probability(row[0], token_id))
+                confidences.append(probability(row, token_id, values))
             if len(ids) >= draft_limit or self._cancelled():
                 break
             if go_on is not None and not go_on(confidences[-1]):

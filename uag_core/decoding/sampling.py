@@ -59,9 +59,11 @@ def greedy(logits: torch.Tensor) -> list[int]:
     return indices
 
 
-def probability(row: torch.Tensor, index: int) -> float:
-    """Probability that a (V,) row of CPU logits gives to `index`."""
-    values = row.float().numpy()
+def probability(row: torch.Tensor, index: int, values: np.ndarray | None = None) -> float:
+    """Probability that (1, V) CPU logits give to `index`; `values`: `ordered(row)`, if at hand."""
+    if values is None or row.dtype is not torch.float32:
+        values = row.float().numpy()
+    values = values[0]
     return 1.0 / float(np.exp(values - values[index]).sum())
 
 
