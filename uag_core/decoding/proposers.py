@@ -23,7 +23,7 @@ from uag_core.tokenization import TargetLedger
 LOOKUP = "lookup"  # the source of proposals that cost no model's time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Proposal:
     """What a proposer suggests for one round; times in seconds.
 

@@ -214,6 +214,8 @@ class AssistantLedger:
 
 def complete_text(data: bytes) -> bytes:
     """`data` up to the first impossible byte or the unfinished character at its end."""
+    if data.isascii():
+        return data
     cut = len(data) - incomplete_tail(data)
     try:
         data[:cut].decode()
