@@ -15,6 +15,15 @@ window.uagAxis = window.uagAxis || (() => {
   const encoder = new TextEncoder();
   const segmenter = Intl.Segmenter ? new Intl.Segmenter("und", { granularity: "grapheme" }) : null;
 
+  // Only a pointer that moves chooses a token: a page that scrolls or grows under a resting one
+  // also reports it, and would take the line from the token that the keyboard is on.
+  const pointer = { at: "", moved: false };
+  document.addEventListener("mousemove", (event) => {
+    const at = `${event.screenX},${event.screenY}`;
+    pointer.moved = at !== pointer.at;
+    pointer.at = at;
+  }, true);
+
   const isByte = (code) => code >= 0xdc80 && code <= 0xdcff;
   const hex = (value, width) => value.toString(16).toUpperCase().padStart(width, "0");
   const pointSize = (code) => (isByte(code) || code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4);
@@ -215,9 +224,13 @@ window.uagAxis = window.uagAxis || (() => {
       }
       choose(stage, token, element);
     };
-    element.addEventListener("mouseenter", tell);
+    element.addEventListener("mousemove", () => {
+      if (pointer.moved && !element.classList.contains("is-chosen")) tell();
+    });
     element.addEventListener("focus", tell);
-    element.addEventListener("mouseleave", () => choose(stage, null));
+    element.addEventListener("mouseleave", () => {
+      if (element.classList.contains("is-chosen") && element !== document.activeElement) choose(stage, null);
+    });
     element.addEventListener("blur", () => choose(stage, null));
   }
 

@@ -224,6 +224,22 @@ def test_the_answer_is_shown_byte_for_byte_and_nothing_in_it_runs(open_view, nam
 
 
 @pytest.mark.browser
+def test_a_page_that_moves_under_a_resting_pointer_chooses_no_token(open_view) -> None:
+    page = open_view()
+    second = page.locator(f"{VIEW} .uag-token").nth(1)
+    second.scroll_into_view_if_needed()
+    box = second.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] - 200 + box["height"] / 2)
+    page.focus(f"{VIEW} .uag-token >> nth=0")
+    page.evaluate("document.body.style.transform = 'translateY(-200px)'")
+    page.wait_for_function(f"document.querySelectorAll('{VIEW} .uag-token')[1].matches(':hover')")
+    assert "Draft token 1" in page.inner_text(f"{VIEW} .uag-detail")
+    second.hover(position={"x": 2, "y": 2})
+    assert "Draft token 2" in page.inner_text(f"{VIEW} .uag-detail")
+    page.evaluate("document.body.style.transform = ''")
+
+
+@pytest.mark.browser
 def test_the_table_says_what_the_drawing_says(open_view) -> None:
     page = open_view()
     page.click(f"{VIEW} .uag-round-table summary")
