@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.fixtures.reference import codec_of
 from tests.fixtures.strategies import texts
-from tests.fixtures.tokenizers import EXACT_KINDS, KINDS
+from tests.fixtures.tokenizers import EXACT_KINDS, KINDS, byte_level_digits
 from tests.fixtures.wrapping import variant
 from uag_core.tokenization import TargetLedger, TokenizerCodec, reencode
 from uag_core.tokenization.words import begins_word
@@ -21,6 +21,7 @@ _PARTS = [
     "a",
     "Be",
     "9",
+    "10",
     ",",
     ".",
     "!",
@@ -51,6 +52,20 @@ def test_remembered_words_stay_the_same(kind: str, several: list[str]) -> None:
     encode = codec.word_encoder()
     first = [encode(text) for text in several]
     assert [encode(text) for text in several] == first == [codec.encode(text) for text in several]
+
+
+@given(text=st.one_of(dense_text, st.text("0123456789 ,.:x\n", max_size=30)))
+def test_digits_that_are_tokens_by_themselves_are_words(text: str) -> None:
+    codec = TokenizerCodec(byte_level_digits())
+    assert codec.words is not None
+    assert "|".join(codec.words.split("in 2024, 3.14")) == "in| 2|0|2|4|,| 3|.1|4"
+    assert codec.word_encoder()(text) == codec.encode(text)
+
+
+def test_digits_that_share_tokens_are_not_parted() -> None:
+    words = codec_of("byte_level_b").words
+    assert words is not None
+    assert words.split("in 2024, 3.14") == ["in", " 2024,", " 3.14"]
 
 
 @pytest.mark.parametrize("kind", EXACT_KINDS)

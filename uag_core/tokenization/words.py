@@ -23,8 +23,10 @@ _AFTER = string.ascii_letters + string.digits  # begins one, behind the space
 _BEFORE_BYTES, _AFTER_BYTES = frozenset(_BEFORE.encode()), frozenset(_AFTER.encode())
 _SPACE = 0x20
 _CUT = "(?<=[A-Za-z0-9,.;:!?])(?= [A-Za-z0-9])"
-# Finer first: most vocabularies also part a word from the punctuation behind it.
-_CUTS = (re.compile(f"{_CUT}|(?<=[A-Za-z])(?=[,.;:!?])"), re.compile(_CUT))
+_STOP = f"{_CUT}|(?<=[A-Za-z])(?=[,.;:!?])"
+_DIGIT = f"{_STOP}|(?<=[0-9])(?=[0-9,.;:!?])"
+# Finer first: most vocabularies part a word from the punctuation behind it, many every digit.
+_CUTS = (re.compile(_DIGIT), re.compile(_STOP), re.compile(_CUT))
 _WORD = re.compile(r" ?[A-Za-z0-9]+|[,.;:!?]")
 _MOST = 32_768  # words of the vocabulary, by id: byte-pair vocabularies begin with the usual ones
 _LONGEST = 240  # characters; a longer text is given to the tokenizer as it is
@@ -85,6 +87,7 @@ def _cuts_nothing(tokenizer: Tokenizer, cut: re.Pattern[str], samples: int = 300
     texts = ["".join(rng.choices(parts, k=3 + k % 24)) for k in range(samples)]
     # Every letter beside a cut: one that is no token of its own could be joined across it.
     texts += [f"{a} {b}{c}" for a, b in zip(_BEFORE, reversed(_BEFORE), strict=True) for c in ".x"]
+    texts += [f" {a}{b}{c}" for a in string.digits for b in "0123456789,.;:!?" for c in (a, "x")]
     split = [cut.split(text) for text in texts]
     whole = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
     flat = [word for words in split for word in words]
