@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -137,7 +138,8 @@ def test_arrow_keys_step_through_the_rounds(open_view) -> None:
 def test_play_goes_on_by_itself_and_pauses(open_view) -> None:
     page = open_view()
     page.click(f"{VIEW} .uag-play")
-    page.wait_for_selector(f"{VIEW} .uag-round h3:has-text('Round 3 of')")
+    later = re.compile(r"Round ([3-9]|\d\d+) of")  # a busy machine may not draw the third
+    page.locator(f"{VIEW} .uag-round h3", has_text=later).wait_for()
     page.click(f"{VIEW} .uag-play")
     assert page.inner_text(f"{VIEW} .uag-play") == "Play"
     stopped = heading(page)
